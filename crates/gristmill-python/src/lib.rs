@@ -1,0 +1,34 @@
+//! The native module `gristmill._native`: PyO3 only, no logic. Documented in `_native.pyi`.
+
+mod arguments;
+mod error;
+mod interrupt;
+mod ints;
+mod stream;
+mod tokenizer;
+mod train;
+
+use pyo3::prelude::*;
+
+#[pymodule(gil_used = false)]
+mod _native {
+    #[pymodule_export]
+    use crate::error::TokenizerError;
+    #[pymodule_export]
+    use crate::stream::{PyDecodeStream, PyStreamBatch, PyStreamTexts};
+    #[pymodule_export]
+    use crate::tokenizer::{PyTokenizer, restore};
+    #[pymodule_export]
+    use crate::train::{PyTrainer, PyWordCounts, extend, prune};
+
+    use pyo3::prelude::*;
+
+    #[pymodule_init]
+    fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
+        module.add(
+            "EMBEDDED",
+            pyo3::types::PyTuple::new(module.py(), gristmill::EMBEDDED)?,
+        )?;
+        module.add("__version__", env!("CARGO_PKG_VERSION"))
+    }
+}

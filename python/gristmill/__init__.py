@@ -1,0 +1,58 @@
+"""Gristmill: encode, decode and train with any BPE tokenizer, exactly.
+
+    >>> import gristmill
+    >>> tok = gristmill.Tokenizer("o200k_base")
+    >>> tok.decode(tok.encode("Hello, world!"))
+    'Hello, world!'
+
+These are the public names. The classes are native; their documentation is in `_native.pyi`.
+Importing the package loads nothing else: numpy comes with the first array, rich with the first
+table, and chat templates with the first of them. `tests/test_package.py` holds it to that.
+"""
+
+from typing import TYPE_CHECKING, Any
+
+from gristmill._native import (
+    EMBEDDED,
+    DecodeStream,
+    StreamBatch,
+    StreamTexts,
+    Tokenizer,
+    TokenizerError,
+    Trainer,
+    WordCounts,
+    __version__,
+    extend,
+    prune,
+)
+from gristmill.evaluation import Report, compare, evaluate
+
+if TYPE_CHECKING:
+    from gristmill.chat import ChatTemplate
+
+__all__ = [
+    "EMBEDDED",
+    "ChatTemplate",
+    "DecodeStream",
+    "Report",
+    "StreamBatch",
+    "StreamTexts",
+    "Tokenizer",
+    "TokenizerError",
+    "Trainer",
+    "WordCounts",
+    "__version__",
+    "compare",
+    "evaluate",
+    "extend",
+    "prune",
+]
+
+
+def __getattr__(name: str) -> Any:
+    """What not every program needs, and is loaded when it is asked for."""
+    if name == "ChatTemplate":
+        from gristmill.chat import ChatTemplate
+
+        return ChatTemplate
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

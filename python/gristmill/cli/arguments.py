@@ -1,0 +1,299 @@
+"""The command line: one parser for each command, and the help.
+
+The parsers only read arguments; whether they make sense together is for the jobs to say.
+"""
+
+import argparse
+from typing import NoReturn
+
+from gristmill import EMBEDDED, __version__
+from gristmill.cli.messages import LARGEST_ID, USAGE, did_you_mean, fail
+
+COMMANDS = {
+    "encode": "turn text into token ids",
+    "decode": "turn token ids back into text",
+    "count": "count the tokens of files, like wc",
+    "info": "say what a tokenizer is",
+    "bench": "measure a tokenizer on your files, beside other libraries",
+    "train": "train a tokenizer on files of texts",
+    "evaluate": "say how well tokenizers do on files of text",
+}
+TOKENIZER_HELP = (
+    f"an embedded tokenizer ({', '.join(EMBEDDED)}), a tokenizer file or a folder with one, "
+    "or a Hugging Face hub repository, org/name"
+)
+
+
+class Parser(argparse.ArgumentParser):
+    """argparse, with errors of one line."""
+
+    def error(self, message: str) -> NoReturn:
+        """Say what is wrong and where to read more."""
+        if message.startswith("unrecognized arguments: -"):
+            flag = message.split()[2].partition("=")[0]
+            message += did_you_mean(flag, self._option_string_actions)
+        self.exit(fail(f"{message} (see '{self.prog} --help')", USAGE))
+
+
+def top_parser() -> Parser:
+    """`gristmill` without a command: help and version."""
+    width = max(map(len, COMMANDS))
+    parser = Parser(
+        prog="gristmill",
+        usage="gristmill COMMAND [OPTIONS] [FILES]",
+        description="Encode and decode with any BPE tokenizer, exactly.",
+        epilog="commands:\n"
+        + "".join(f"  {name:{width}}  {what}\n" for name, what in COMMANDS.items())
+        + "\n'gristmill COMMAND --help' tells more.",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--version", action="version", version=f"gristmill {__version__}")
+    return parser
+
+
+def command_parser(command: str, epilog: str | None = None) -> Parser:
+    """A parser for one command, without arguments yet."""
+    return Parser(
+        prog=f"gristmill {command}",
+        description=COMMANDS[command].capitalize() + ".",
+        epilog=epilog,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+
+
+def train_parser() -> Parser:
+    """`gristmill train`."""
+    parser = command_parser(
+        "train",
+        "files:\n"
+        "  a line of a .txt file is a text, as is an object of a .jsonl file; both may be\n"
+        "  compressed, .gz or .zst; without files, or for -, lines of standard input\n\n"
+        "The name of the output says its format: .json is a tokenizer.json, .tiktoken ranks,\n"
+        ".model a SentencePiece model.\n",
+    )
+    add_files(parser, "files of texts")
+    parser.add_argument("--vocab-size", "-n", type=int, required=True, metavar="N")
+    parser.add_argument("--output", "-o", required=True, metavar="FILE", help="the tokenizer")
+    parser.add_argument(
+        "--parity",
+        choices=["rustbpe", "hf", "minbpe", "cs336", "sentencepiece"],
+        default="rustbpe",
+        help="the trainer whose merges are made",
+    )
+    pattern = parser.add_mutually_exclusive_group()
+    pattern.add_argument(
+        "--pattern",
+        default="default",
+        metavar="NAME|REGEX",
+        help="what cuts texts into words: gpt2, gpt4, o200k, llama3, qwen2, nanochat, or an "
+        "expression",
+    )
+    pattern.add_argument(
+        "--no-pattern", dest="pattern", action="store_const", const=None, help="do not cut texts"
+    )
+    parser.add_argument(
+        "--special-token",
+        action="append",
+        default=[],
+        metavar="TOKEN",
+        help="a special token; may be given again",
+    )
+    parser.add_argument("--min-frequency", type=int, default=0, metavar="N")
+    parser.add_argument("--max-token-length", type=int, metavar="N")
+    parser.add_argument(
+        "--field", default="text", help="the field of .jsonl files that is the text"
+    )
+    parser.add_argument("--threads", type=int, default=0, metavar="N", help="0: one a core")
+    parser.add_argument(
+        "--memory-limit",
+        metavar="SIZE",
+        help="what the words may take before they go to files, such as 512MB",
+    )
+    parser.add_argument("--quiet", "-q", action="store_true", help="show no progress")
+    return parser
+
+
+def evaluate_parser() -> Parser:
+    """`gristmill evaluate`."""
+    parser = command_parser("evaluate")
+    add_files(parser, "text files, UTF-8; each is a kind of text, such as a language")
+    parser.add_argument(
+        "--tokenizer",
+        "-t",
+        action="append",
+        required=True,
+        metavar="TOKENIZER",
+        help=TOKENIZER_HELP,
+    )
+    parser.add_argument("--html", metavar="FILE", help="write a page with the table and pictures")
+    parser.add_argument("--format", choices=["text", "json"], default="text")
+    return parser
+
+
+def encode_parser() -> Parser:
+    """`gristmill encode`."""
+    parser = command_parser(
+        "encode",
+        "formats:\n"
+        "  text  ids separated by spaces, one line for each file or, with --lines, line of input\n"
+        "  json  one object a line: file, line (with --lines), ids, tokens and offsets (if asked)\n"
+        "  bin   ids one after the other, little-endian, of the type --dtype\n",
+    )
+    add_files(parser, "text files, UTF-8")
+    add_tokenizer(parser)
+    add_special(parser)
+    parser.add_argument("--format", choices=["text", "json", "bin"], default="text")
+    parser.add_argument("--lines", action="store_true", help="encode each line by itself")
+    parser.add_argument("--tokens", action="store_true", help="json: add the tokens as strings")
+    parser.add_argument(
+        "--offsets",
+        action="store_true",
+        help="json: add where each token stands, as [start, end] in bytes of the file or line",
+    )
+    add_dtype(parser)
+    add_output(parser)
+    return parser
+
+
+def decode_parser() -> Parser:
+    """`gristmill decode`."""
+    parser = command_parser(
+        "decode", "Takes what encode writes. Bytes are written as they are, UTF-8 or not."
+    )
+    add_files(parser, "files of ids")
+    add_tokenizer(parser)
+    parser.add_argument("--format", choices=["text", "json", "bin"], default="text")
+    parser.add_argument(
+        "--lines", action="store_true", help="end each decoded line or object with a newline"
+    )
+    parser.add_argument("--skip-special-tokens", action="store_true")
+    add_dtype(parser)
+    add_output(parser)
+    return parser
+
+
+def count_parser() -> Parser:
+    """`gristmill count`."""
+    parser = command_parser("count", "A file that cannot be counted is reported and left out.")
+    add_files(parser, "text files, UTF-8")
+    add_tokenizer(parser)
+    add_special(parser)
+    parser.add_argument("--format", choices=["table", "json"], default="table")
+    return parser
+
+
+def info_parser() -> Parser:
+    """`gristmill info`."""
+    parser = command_parser("info")
+    parser.add_argument("tokenizer", metavar="TOKENIZER", help=TOKENIZER_HELP)
+    add_rank_file_options(parser)
+    parser.add_argument("--json", action="store_true", help="all of it, as one JSON object")
+    return parser
+
+
+def bench_parser() -> Parser:
+    """`gristmill bench`."""
+    parser = command_parser(
+        "bench",
+        "Libraries that are not installed are left out, and so are those that give other ids.\n"
+        "docs/cli.md says what each line measures.",
+    )
+    add_files(parser, "text files, UTF-8")
+    add_tokenizer(parser)
+    parser.add_argument(
+        "--peer",
+        dest="peers",
+        metavar="NAME",
+        action="append",
+        choices=["tokenizers", "tiktoken", "gigatoken", "none"],
+        help="measure this library beside Gristmill: tokenizers, tiktoken, gigatoken, or none; "
+        "may be repeated (default: all that are installed)",
+    )
+    parser.add_argument(
+        "--runs", metavar="N", type=runs, default=5, help="take the median of N runs (default: 5)"
+    )
+    parser.add_argument("--format", choices=["table", "json"], default="table")
+    return parser
+
+
+def runs(argument: str) -> int:
+    """Read a number of runs."""
+    if not (argument.isascii() and argument.isdigit()) or not 1 <= int(argument[:5]) <= 1000:
+        raise argparse.ArgumentTypeError(f"{argument!r} is not a number from 1 to 1000")
+    return int(argument)
+
+
+def add_files(parser: Parser, what: str) -> None:
+    """The input files."""
+    parser.add_argument(
+        "files", metavar="FILE", nargs="*", help=f"{what}; - or none is standard input"
+    )
+
+
+def add_tokenizer(parser: Parser) -> None:
+    """The tokenizer and what a rank file needs."""
+    parser.add_argument(
+        "-t", "--tokenizer", metavar="TOKENIZER", required=True, help=TOKENIZER_HELP
+    )
+    add_rank_file_options(parser)
+
+
+def add_rank_file_options(parser: Parser) -> None:
+    """What a rank file does not hold."""
+    parser.add_argument(
+        "--pattern", metavar="REGEX", help="rank files only: what cuts text into pieces"
+    )
+    parser.add_argument(
+        "--special-token",
+        metavar="NAME=ID",
+        action="append",
+        type=special_token,
+        help="rank files only: a special token; may be repeated",
+    )
+
+
+def special_token(argument: str) -> tuple[str, int]:
+    """Read NAME=ID; the name may hold an equals sign itself."""
+    name, equals, number = argument.rpartition("=")
+    if not (name and equals and number.isascii() and number.isdigit()):
+        raise argparse.ArgumentTypeError(f"{argument!r} is not NAME=ID")
+    if len(number) > 10 or int(number) > LARGEST_ID:
+        raise argparse.ArgumentTypeError(f"{argument!r}: an id is at most {LARGEST_ID}")
+    return name, int(number)
+
+
+def add_special(parser: Parser) -> None:
+    """What becomes of special tokens."""
+    choice = parser.add_mutually_exclusive_group()
+    choice.add_argument(
+        "--special",
+        choices=["text", "parse", "forbid"],
+        default="text",
+        help="special tokens written in the text are: ordinary text (the default), "
+        "turned into their ids, or an error",
+    )
+    choice.add_argument(
+        "--allow",
+        metavar="TOKEN",
+        action="append",
+        help="turn this special token into its id and leave the others text; may be repeated",
+    )
+    parser.add_argument(
+        "--add-special-tokens",
+        action="store_true",
+        help="put the tokens around the text that the tokenizer's file asks for",
+    )
+
+
+def add_dtype(parser: Parser) -> None:
+    """The type of binary ids."""
+    parser.add_argument(
+        "--dtype", choices=["uint16", "uint32"], help="bin: the type of an id (default: uint32)"
+    )
+
+
+def add_output(parser: Parser) -> None:
+    """Where the result goes."""
+    parser.add_argument(
+        "-o", "--output", metavar="FILE", help="write here: aside first, then renamed"
+    )

@@ -1,0 +1,1 @@
+"""Stand-ins for other libraries: the same names and results, from Gristmill."""
