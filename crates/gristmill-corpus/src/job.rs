@@ -31,6 +31,17 @@ pub struct Job {
     pub skip: u64,
 }
 
+impl Job {
+    /// The name of one of its shards, which those of the shard's files begin with. Names are in the order
+    /// of the shards.
+    pub fn shard_name(&self, shard: u64) -> String {
+        match self.shard_bytes {
+            None => format!("shard-{:06}", self.number),
+            Some(_) => format!("shard-{:06}-{shard:04}", self.number),
+        }
+    }
+}
+
 /// A range of one file.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
@@ -119,6 +130,8 @@ pub struct ShardReport {
     pub job: u64,
     /// Which of the job's shards it is, from 0 on.
     pub shard: u64,
+    /// No other shard of the job comes after it. A job has at least one shard, even without a document.
+    pub last: bool,
     /// Its files.
     pub files: Vec<Written>,
     /// Records found: `documents + empty +` the sum of `bad`.
@@ -129,6 +142,8 @@ pub struct ShardReport {
     pub empty: u64,
     /// Records that could not be used, by reason.
     pub bad: BTreeMap<String, u64>,
+    /// Files that were cut off or damaged: what stands behind the last whole record is one bad one.
+    pub partial: Vec<PathBuf>,
     /// Bytes of text in the documents.
     pub text_bytes: u64,
     /// Bytes read from files.
