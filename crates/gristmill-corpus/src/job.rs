@@ -121,6 +121,10 @@ pub struct Written {
     pub bytes: u64,
     /// The XXH3 of 128 bits of its content, in hexadecimal.
     pub xxh3: String,
+    /// Documents, or sequences of one length, in it or described by it.
+    pub items: u64,
+    /// Ids in it, those around documents and those that only fill included.
+    pub tokens: u64,
 }
 
 /// What became of one shard, for the journal.
