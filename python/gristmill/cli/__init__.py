@@ -100,6 +100,7 @@ def run(argv: list[str]) -> int:
         "bench": (arguments.bench_parser, jobs.bench),
         "train": (arguments.train_parser, training.train),
         "evaluate": (arguments.evaluate_parser, training.evaluate),
+        "serve": (arguments.serve_parser, jobs.serve),
     }[command]
     # Intermixed: options may stand between file names.
     options = build().parse_intermixed_args(rest)

@@ -17,6 +17,7 @@ COMMANDS = {
     "bench": "measure a tokenizer on your files, beside other libraries",
     "train": "train a tokenizer on files of texts",
     "evaluate": "say how well tokenizers do on files of text",
+    "serve": "serve tokenizers over HTTP, with a playground page",
 }
 TOKENIZER_HELP = (
     f"an embedded tokenizer ({', '.join(EMBEDDED)}), a tokenizer file or a folder with one, "
@@ -128,6 +129,87 @@ def evaluate_parser() -> Parser:
     parser.add_argument("--html", metavar="FILE", help="write a page with the table and pictures")
     parser.add_argument("--format", choices=["text", "json"], default="text")
     return parser
+
+
+def serve_parser() -> Parser:
+    """`gristmill serve`."""
+    parser = command_parser(
+        "serve",
+        "The first tokenizer is the one that requests mean that name none. SIGTERM and Ctrl-C end\n"
+        "the service after the requests under way. docs/serving.md describes the endpoints, and\n"
+        "/openapi.json does to programs.\n",
+    )
+    parser.add_argument(
+        "-t",
+        "--tokenizer",
+        dest="tokenizers",
+        metavar="[NAME=]TOKENIZER",
+        action="append",
+        required=True,
+        help=f"{TOKENIZER_HELP}; with a name of your own before it; may be repeated",
+    )
+    parser.add_argument("--host", default="127.0.0.1", help="the address to listen at")
+    parser.add_argument(
+        "--port", type=port, default=8000, metavar="N", help="0: any (default: 8000)"
+    )
+    parser.add_argument(
+        "--max-body", type=size, default=4 << 20, metavar="SIZE", help="of a request (default: 4MB)"
+    )
+    parser.add_argument(
+        "--max-batch", type=positive, default=1024, metavar="N", help="texts of a batch"
+    )
+    parser.add_argument(
+        "--max-requests", type=positive, default=512, metavar="N", help="requests under way"
+    )
+    parser.add_argument(
+        "--timeout",
+        type=positive,
+        default=60,
+        metavar="SECONDS",
+        help="for an answer to be made (default: 60)",
+    )
+    parser.add_argument(
+        "--read-timeout",
+        type=positive,
+        default=10,
+        metavar="SECONDS",
+        help="for a request to arrive (default: 10)",
+    )
+    parser.add_argument(
+        "--threads", type=positive, metavar="N", help="for large requests (default: cores + 1)"
+    )
+    parser.add_argument(
+        "--allow-request-templates",
+        action="store_true",
+        help="run chat templates that requests bring: in the sandbox, but without a limit on time",
+    )
+    parser.add_argument("--access-log", action="store_true", help="a line for each request")
+    return parser
+
+
+def port(argument: str) -> int:
+    """Read the number of a port."""
+    if not (argument.isascii() and argument.isdigit()) or int(argument[:6]) > 65_535:
+        raise argparse.ArgumentTypeError(f"{argument!r} is not a number from 0 to 65535")
+    return int(argument)
+
+
+def positive(argument: str) -> int:
+    """Read a number above zero."""
+    if not (argument.isascii() and argument.isdigit()) or not 0 < int(argument[:10]) < 10**9:
+        raise argparse.ArgumentTypeError(f"{argument!r} is not a number from 1 to 999999999")
+    return int(argument)
+
+
+def size(argument: str) -> int:
+    """Read a number of bytes: 4096, 64KB, 4MB, 1GB."""
+    number, unit = argument, 1
+    for suffix, times in (("KB", 1 << 10), ("MB", 1 << 20), ("GB", 1 << 30)):
+        if argument.upper().endswith(suffix):
+            number, unit = argument[:-2], times
+    if not (number.isascii() and number.isdigit()) or not 0 < int(number[:12]) * unit < 1 << 40:
+        raise argparse.ArgumentTypeError(f"{argument!r} is not a size such as 64KB or 4MB")
+    return int(number) * unit
 
 
 def encode_parser() -> Parser:

@@ -135,6 +135,13 @@ def bench(options: argparse.Namespace) -> int:
     return bench(options)
 
 
+def serve(options: argparse.Namespace) -> int:
+    """The HTTP service; what it needs is loaded only for it."""
+    from gristmill.cli.serving import serve
+
+    return serve(options)
+
+
 def require_format(options: argparse.Namespace, format: str, flag: str, given: object) -> None:
     """Refuse an option that would have no effect."""
     if given and options.format != format:
