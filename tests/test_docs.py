@@ -59,7 +59,7 @@ def test_python_example(block: Block, tmp_path: Path, monkeypatch: pytest.Monkey
 
 @pytest.mark.skipif(sys.platform == "win32", reason="the examples are written for a POSIX shell")
 @pytest.mark.parametrize("block", written_in("console"))
-def test_console_example(block: Block) -> None:
+def test_console_example(block: Block, tmp_path: Path) -> None:
     scripts = sysconfig.get_path("scripts")
     environment = {**os.environ, "PATH": scripts + os.pathsep + os.environ["PATH"]}
     command = ""
@@ -74,7 +74,7 @@ def test_console_example(block: Block) -> None:
         done = subprocess.run(
             command,
             shell=True,
-            cwd=ROOT,
+            cwd=tmp_path,
             env=environment,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
