@@ -21,7 +21,7 @@ const BLOCK: usize = 1 << 18;
 
 /// Where the files of a shard go.
 #[derive(Clone)]
-pub(super) struct Place {
+pub(crate) struct Place {
     /// The folder of the format.
     folder: PathBuf,
     /// The folder's name and a slash.
@@ -32,7 +32,7 @@ pub(super) struct Place {
 
 impl Place {
     /// The folder is made if it is not there.
-    pub(super) fn new(folder: &Path, format: &str, name: &str) -> Result<Place> {
+    pub(crate) fn new(folder: &Path, format: &str, name: &str) -> Result<Place> {
         let folder = folder.join(format);
         fs::create_dir_all(&folder).map_err(Error::io(&folder))?;
         Ok(Place {
@@ -43,13 +43,13 @@ impl Place {
     }
 
     /// A file of the shard, by its own name.
-    pub(super) fn create(&self, name: &str) -> Result<Aside> {
+    pub(crate) fn create(&self, name: &str) -> Result<Aside> {
         Aside::create(self, name)
     }
 }
 
 /// A file on its way.
-pub(super) struct Aside {
+pub(crate) struct Aside {
     name: String,
     path: PathBuf,
     file: File,
@@ -81,8 +81,18 @@ impl Aside {
         })
     }
 
+    /// Where it is written.
+    pub(super) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// An error of writing it.
+    pub(super) fn error(&self, source: std::io::Error) -> Error {
+        Error::io(&self.path)(source)
+    }
+
     /// Bytes behind what there is.
-    pub(super) fn write(&mut self, bytes: &[u8]) -> Result<()> {
+    pub(crate) fn write(&mut self, bytes: &[u8]) -> Result<()> {
         self.bytes += bytes.len() as u64;
         if bytes.len() >= BLOCK {
             self.flush()?;
@@ -132,7 +142,7 @@ impl Aside {
     }
 
     /// Sync the file and say what it is: so many items with so many tokens.
-    pub(super) fn finish(mut self, items: u64, tokens: u64) -> Result<Written> {
+    pub(crate) fn finish(mut self, items: u64, tokens: u64) -> Result<Written> {
         self.flush()?;
         self.file.sync_all().map_err(Error::io(&self.path))?;
         self.finished = true;

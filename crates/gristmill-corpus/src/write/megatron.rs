@@ -128,6 +128,7 @@ mod tests {
             width: None,
             sequences: None,
             max_tokens: None,
+            tokenizer: None,
         }
     }
 

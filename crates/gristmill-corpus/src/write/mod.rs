@@ -11,16 +11,27 @@
 //! (`tests/readers`) and against golden files that these made.
 
 mod aside;
+mod chunks;
+mod finish;
+mod flat;
 mod framed;
-mod llmc;
 mod megatron;
 mod npy;
+mod pack;
+mod rows;
+mod table;
+#[cfg(test)]
+mod tests;
 
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
 pub use aside::ASIDE;
+#[expect(unused_imports)]
+pub(crate) use aside::{Aside, Place};
+
+pub use finish::{LIST, List, Shard, finish_output};
 
 use crate::{Error, Result, Written};
 
@@ -45,9 +56,13 @@ pub struct Output {
     /// Documents are cut or packed into sequences of one length.
     #[serde(default)]
     pub sequences: Option<Sequences>,
-    /// A file is closed before it has more tokens than this, where the format allows several files.
+    /// A file of ids one behind the other ends with so many: llm.c's exactly there, the others with the
+    /// document that reaches them.
     #[serde(default)]
     pub max_tokens: Option<u64>,
+    /// The tokenizer's name, for formats that note it.
+    #[serde(default)]
+    pub tokenizer: Option<String>,
 }
 
 /// A format of files of token ids.
@@ -58,16 +73,85 @@ pub enum Format {
     Megatron,
     /// `.bin` of llm.c and modded-nanogpt.
     Llmc,
+    /// nanoGPT's `.bin`: ids and nothing else.
+    Nanogpt,
+    /// Arrays of sequences that numpy loads.
+    Npy,
+    /// OLMo's `.npy`, which are ids and nothing else, and `.csv.gz`.
+    Dolma,
+    /// datatrove's `.ds`, `.ds.index` and `.ds.metadata`.
+    Datatrove,
+    /// MosaicML's `.mds`.
+    Mds,
+    /// litdata's chunks for its TokensLoader.
+    Litdata,
+    /// Parquet, a list of ids a row.
+    Parquet,
+    /// Arrow IPC files, a list of ids a row.
+    Arrow,
 }
 
 impl Format {
+    /// All of them.
+    pub const ALL: [Format; 10] = [
+        Format::Megatron,
+        Format::Llmc,
+        Format::Nanogpt,
+        Format::Npy,
+        Format::Dolma,
+        Format::Datatrove,
+        Format::Mds,
+        Format::Litdata,
+        Format::Parquet,
+        Format::Arrow,
+    ];
+
     /// Its name, which is that of the folder its files are in.
     pub fn name(self) -> &'static str {
         match self {
             Format::Megatron => "megatron",
             Format::Llmc => "llmc",
+            Format::Nanogpt => "nanogpt",
+            Format::Npy => "npy",
+            Format::Dolma => "dolma",
+            Format::Datatrove => "datatrove",
+            Format::Mds => "mds",
+            Format::Litdata => "litdata",
+            Format::Parquet => "parquet",
+            Format::Arrow => "arrow",
         }
     }
+
+    /// The widths an id can have, the narrowest first. The format's own choice is the first that holds all
+    /// ids, but for Megatron, which leaves two bytes early.
+    fn widths(self) -> &'static [Width] {
+        match self {
+            Format::Megatron => &[Width::U16, Width::I32],
+            Format::Llmc | Format::Nanogpt | Format::Npy => &[Width::U16, Width::U32],
+            Format::Datatrove | Format::Parquet | Format::Arrow => &[Width::U16, Width::U32],
+            Format::Dolma => &[Width::U8, Width::U16, Width::U32],
+            // torch, which reads them, has no 32 bits without a sign that it can count with.
+            Format::Mds => &[Width::U16, Width::I32, Width::U32],
+            Format::Litdata => &[Width::U16, Width::I32],
+        }
+    }
+
+    /// Whether it holds sequences of one length: always, or where asked.
+    fn sequences(self) -> Takes {
+        match self {
+            Format::Npy => Takes::Always,
+            Format::Mds | Format::Litdata | Format::Parquet | Format::Arrow => Takes::WhereAsked,
+            _ => Takes::Never,
+        }
+    }
+}
+
+/// Whether a format holds sequences of one length.
+#[derive(PartialEq, Eq)]
+enum Takes {
+    Always,
+    WhereAsked,
+    Never,
 }
 
 /// How wide an id is in a file, and how it is counted.
@@ -142,42 +226,102 @@ pub trait ShardWriter: Send {
     fn finish(self: Box<Self>) -> Result<Vec<Written>>;
 }
 
-/// The writer of the shard of this name ([`crate::Job::shard_name`]). Its files go to the folder of the format in this one.
+/// The writer of the shard of this name ([`crate::Job::shard_name`]). Its files go to the folder of the
+/// format in this one.
 pub fn open(output: &Output, folder: &Path, name: &str) -> Result<Box<dyn ShardWriter>> {
+    check(output)?;
     let width = width(output)?;
     let place = aside::Place::new(folder, output.format.name(), name)?;
-    let writer: Box<dyn ShardWriter> = match output.format {
-        Format::Megatron => Box::new(megatron::Megatron::new(&place, width)?),
-        Format::Llmc => Box::new(llmc::Llmc::new(place, width, output.max_tokens)?),
+    let writer: Box<dyn ShardWriter> = match (output.format, &output.sequences) {
+        (Format::Megatron, _) => Box::new(megatron::Megatron::new(&place, width)?),
+        (Format::Npy, Some(sequences)) => {
+            let npy = npy::Npy::new(place, width, sequences);
+            Box::new(rows::Rows::new(sequences, Box::new(npy))?)
+        }
+        (Format::Mds | Format::Litdata, sequences) => {
+            let chunks = chunks::Chunks::new(place, output, width);
+            in_rows(sequences.as_ref(), Box::new(chunks))?
+        }
+        (Format::Parquet | Format::Arrow, sequences) => {
+            let table = table::Table::new(place, output, width);
+            in_rows(sequences.as_ref(), Box::new(table))?
+        }
+        _ => Box::new(flat::Flat::new(place, output, width)),
     };
     Ok(Box::new(framed::Framed::new(output, writer)))
 }
 
+fn in_rows(
+    sequences: Option<&Sequences>,
+    items: Box<dyn rows::Items>,
+) -> Result<Box<dyn ShardWriter>> {
+    Ok(match sequences {
+        Some(sequences) => Box::new(rows::Rows::new(sequences, items)?),
+        None => Box::new(rows::Whole(items)),
+    })
+}
+
+/// Refuse options that the format has not got, before anything is read.
+pub fn check(output: &Output) -> Result<()> {
+    let name = output.format.name();
+    let refused = |what: &str| Err(Error::Refused(format!("the format {name} {what}")));
+    width(output)?;
+    match (output.format.sequences(), &output.sequences) {
+        (Takes::Always, None) => return refused("needs the length of a sequence, --seq-len"),
+        (Takes::Never, Some(_)) => {
+            return refused("holds documents, not sequences of one length: leave out --seq-len");
+        }
+        _ => {}
+    }
+    if let Some(sequences) = &output.sequences {
+        if u64::from(sequences.pad) >= output.id_end {
+            return Err(Error::Refused(format!(
+                "the id {} that fills sequences is not one of the tokenizer, which end at {}",
+                sequences.pad,
+                output.id_end.saturating_sub(1)
+            )));
+        }
+        if sequences.per_file == Some(0) {
+            return refused("cannot have files without sequences");
+        }
+    }
+    let flat = [
+        Format::Llmc,
+        Format::Nanogpt,
+        Format::Dolma,
+        Format::Datatrove,
+    ];
+    if output.max_tokens.is_some() && !flat.contains(&output.format) {
+        return refused("has no files of so many tokens");
+    }
+    Ok(())
+}
+
 /// The width of an id: the one asked for, or the format's own choice.
 pub fn width(output: &Output) -> Result<Width> {
-    let end = output.id_end;
-    let own = match output.format {
-        Format::Megatron if end < 65_500 => Width::U16,
-        Format::Megatron => Width::I32,
-        Format::Llmc if end <= Width::U16.end() => Width::U16,
-        Format::Llmc => Width::U32,
+    let (end, name) = (output.id_end, output.format.name());
+    let widths = output.format.widths();
+    let narrow = |width: &Width| match (output.format, width) {
+        // As its own tool chooses.
+        (Format::Megatron, Width::U16) => end < 65_500,
+        _ => end <= width.end(),
     };
-    let width = output.width.unwrap_or(own);
-    let known: &[Width] = match output.format {
-        Format::Megatron => &[Width::U8, Width::U16, Width::I32],
-        Format::Llmc => &[Width::U16, Width::U32],
-    };
-    if !known.contains(&width) {
+    let own = widths.iter().copied().find(narrow);
+    let Some(width) = output.width.or(own) else {
         return Err(Error::Refused(format!(
-            "the format {} has no ids of the width {width:?}",
-            output.format.name()
+            "ids up to {} do not fit into the format {name}",
+            end.saturating_sub(1)
+        )));
+    };
+    if !widths.contains(&width) {
+        return Err(Error::Refused(format!(
+            "the format {name} has no ids as {width:?}"
         )));
     }
     if end > width.end() {
         return Err(Error::Refused(format!(
-            "ids up to {} do not fit into {width:?}, as the format {} has them",
-            end - 1,
-            output.format.name()
+            "ids up to {} do not fit into {width:?}, as {name} is to have them",
+            end.saturating_sub(1)
         )));
     }
     for id in output.before.iter().chain(&output.after) {
