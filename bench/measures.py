@@ -300,6 +300,27 @@ def hostile(task: Task) -> Found:
     }
 
 
+def kinds(task: Task) -> Found:
+    """Texts of every kind, none of them seen before, after some English; the best of some turns."""
+    import samples
+
+    _, calls = load(task)
+    clock = Clock(task)
+    calls.array(samples.english(100_000))
+    found: Found = {}
+    total = hashlib.blake2b(digest_size=8)
+    for length, turns in task["lengths"]:
+        texts = [samples.kinds(length, turn) for turn in range(turns)]
+        for name in texts[0]:
+            rates = []
+            for text in (some[name] for some in texts):
+                took, ids = clock(calls.array, text)
+                rates.append(size(text) / max(took, 1e-9) / MB)
+                total.update(digest(ids).encode())
+            found[f"{name} {length}"] = max(rates)
+    return {**found, "ids": total.hexdigest()}
+
+
 def old(task: Task) -> Found:
     """10,000 encodes of one short text with a small tokenizer that rustbpe trained."""
     import samples
@@ -347,6 +368,7 @@ MEASURES: dict[str, Callable[[Task], Found]] = {
     "decode": decode,
     "load": loading,
     "hostile": hostile,
+    "kinds": kinds,
     "old": old,
 }
 

@@ -147,7 +147,8 @@ def row(cell: Cell, metric: Metric, found: dict[str, list[Found]], refused: dict
         if label in peers.PEERS and label != OURS and isinstance(value, float)
     }
     best = (max if metric.more else min)(others, key=lambda label: others[label], default=None)
-    one = Row(cell.name, cell.sizes, metric, values, spreads, best, [])
+    name = f"{cell.name}: {metric.name}" if metric.name else cell.name
+    one = Row(name, cell.sizes, metric, values, spreads, best, [])
     one.verdicts.extend(verdict(one, bar) for bar in metric.bars)
     return one
 

@@ -6,6 +6,7 @@ its file and bytes, so that each process reads its own and no string is shared. 
 characters.
 """
 
+import base64
 import json
 import pathlib
 import random
@@ -100,6 +101,20 @@ class Data:
             source["pattern"] = tok.info["pattern"]
             source["special_tokens"] = tok.special_tokens
         return source
+
+    def rank_file(self, name: str) -> dict[str, object]:
+        """What a tokenizer that comes as ranks can be loaded from."""
+        from gristmill import Tokenizer
+
+        path = self.file(f"tokenizers/{name}/tiktoken.model")
+        tok = Tokenizer(path)
+        return {
+            "name": name,
+            "file": str(path),
+            "ranks": str(path),
+            "pattern": tok.info["pattern"],
+            "special_tokens": tok.special_tokens,
+        }
 
     def slices(self, text: str, *sizes: int) -> list[Slice]:
         """Slices of a text one after the other; a shorter text gives a third to the last."""
@@ -198,6 +213,106 @@ def hostile(size: int) -> dict[str, str]:
     texts["random words, none twice"] = " ".join(
         "".join(letters[at : at + 7]) for at in range(0, size, 7)
     )
+    return texts
+
+
+# Characters of every class; each is a text of its own, over and over.
+CHARACTERS = {
+    "small letters": "aez",
+    "capitals": "AEZ",
+    "accented letters": "éßø",
+    "Cyrillic": "жаю",
+    "Arabic": "عبك",
+    "Devanagari": "कनम",
+    "Thai": "กขม",
+    "Hiragana": "のはに",
+    "Hangul": "한국어",
+    "Han": "中文龍",
+    "Han beyond the BMP": "𠀀𠮷𪚥",
+    "mathematical letters": "𝔄𝕏𝑥",
+    "digits": "123",
+    "Arabic digits": "٣٤٥",
+    "fractions": "½¼Ⅷ",
+    "spaces": " ",
+    "tabs": "\t",
+    "ends of lines": "\n",
+    "CR LF": ["\r\n"],
+    "no-break spaces": "\u00a0\u202f",
+    "ideographic spaces": "\u3000",
+    "full stops": ".,;",
+    "lines": "=-_",
+    "carets": "^~`",
+    "quotes": "'\"",
+    "slashes": "/\\|",
+    "marks": "\u0301\u0308\u093f",
+    "emoji": "🙂🚀🔥",
+    "flags": ["🇩🇪", "🇯🇵"],
+    "families": ["👩\u200d👩\u200d👧"],
+    "joiners": "\u200d\u200b\ufeff",
+    "controls": "\0\x01\x7f",
+    "private use": "\ue000\uf8ff",
+    "unassigned": "\U000e1000\U0003ffff",
+    "two cases": ["aB", "Aa"],
+    "letters and digits": ["a1", "x9"],
+    "contractions": ["'s", "it's", "'re"],
+    "spaces and tabs": [" \t"],
+    "indentation": ["\n    ", " \n"],
+    "spaces and letters": [" a", "a  "],
+    "combined letters": ["e\u0301", "о\u0301"],
+    "special tokens, nearly": ["<|endoftext|", "<|"],
+}
+
+
+def kinds(size: int, turn: int) -> dict[str, str]:
+    """Texts of every kind, about `size` bytes of each; another turn gives others."""
+    chance = random.Random(turn)
+    texts = {}
+    for name, some in CHARACTERS.items():
+        unit = some[turn % len(some)]
+        texts[name] = unit * max(1, size // len(unit.encode()))
+
+    def drawn(count: int, *ranges: tuple[int, int]) -> str:
+        """Characters of some ranges of code points."""
+        of = chance.choices(ranges, k=count)
+        codes = (chance.randrange(low, high) for low, high in of)
+        return "".join(chr(code) for code in codes if not 0xD800 <= code < 0xE000)
+
+    texts["random scalar values"] = drawn(size // 4, (0, 0x110000))
+    texts["random two bytes"] = drawn(size // 3, (0x80, 0x10000))
+    texts["random Latin-1"] = drawn(size * 2 // 3, (0, 0x100))
+    texts["random ASCII"] = drawn(size, (32, 127))
+    texts["random letters"] = drawn(size, (97, 123))
+    texts["random letters of two cases"] = drawn(size, (65, 91), (97, 123))
+    texts["random digits"] = drawn(size, (48, 58))
+    texts["random Han"] = drawn(size // 3, (0x4E00, 0xA000))
+    texts["random Hangul"] = drawn(size // 3, (0xAC00, 0xD7A4))
+    texts["random emoji"] = drawn(size // 4, (0x1F300, 0x1F700))
+    texts["random words"] = " ".join(drawn(7, (97, 123)) for _ in range(size // 8))
+    texts["random words of Han"] = " ".join(drawn(3, (0x4E00, 0xA000)) for _ in range(size // 10))
+    data = chance.randbytes(size)
+    texts["base64"] = base64.b64encode(data[: size * 3 // 4]).decode()
+    texts["hexadecimal"] = data[: size // 2].hex()
+    # What a file of bytes looks like to those who read it as text.
+    texts["bytes read as UTF-8"] = data[: size * 2 // 3].decode(errors="replace")
+    texts["bytes read as Latin-1"] = data[: size * 2 // 3].decode("latin-1")
+    texts["random white space"] = "".join(chance.choices(" \t\n\r", k=size))
+    wide = " \t\n\u00a0\u3000\u2003\u2028"
+    texts["random white space of all kinds"] = "".join(chance.choices(wide, k=size // 2))
+    words = [
+        "function(",
+        "){",
+        "}",
+        ";",
+        "a",
+        "var b=",
+        "return ",
+        "e.",
+        "[0]",
+        '"x"',
+        "!0",
+        ",1e3",
+    ]
+    texts["minified"] = "".join(chance.choices(words, k=size // 3))[:size]
     return texts
 
 

@@ -40,6 +40,9 @@ PAIRS = [
 SENTENCEPIECE = ("gemma3", "llama2")
 LOADED = ("gpt2", "cl100k_base", "o200k_base", "llama3", "qwen2_5", "deepseek_v3", *SENTENCEPIECE)
 
+# What tiktoken can load without a data folder.
+EMBEDDED = ("gpt2", "cl100k_base", "o200k_base")
+
 SLOW = ("tokenizers", "tiktoken", "riptoken")
 
 OURS, GIGATOKEN, FASTEST, LIMIT = "gristmill", "gigatoken", "fastest peer", "limit"
@@ -60,6 +63,8 @@ class Metric(NamedTuple):
     # Whether more is better.
     more: bool
     bars: tuple[Bar, ...] = ()
+    # Which of several numbers of one kind it is.
+    name: str = ""
 
 
 class Cell(NamedTuple):
@@ -314,6 +319,27 @@ def hostile(plan: Plan) -> list[Cell]:
     return cells
 
 
+def kinds(plan: Plan) -> list[Cell]:
+    """Texts of every kind, unseen: none of them slower than tiktoken."""
+    import samples
+
+    lengths = [(1000, 20), (plan.bytes(60_000), 3), (plan.bytes(MEGA), 1)]
+    columns = {OURS: {"peer": OURS}, "tiktoken": {"peer": "tiktoken"}}
+    cells = []
+    sources = {name: plan.data.source(name, embedded=True) for name in EMBEDDED}
+    if plan.data.folder is not None:
+        sources["kimi_k2"] = plan.data.rank_file("kimi_k2")
+    for name, source in sources.items():
+        for length, turns in lengths:
+            task = {"measure": "kinds", "source": source, "lengths": [(length, turns)]}
+            metrics = tuple(
+                Metric(f"{text} {length}", "MB/s", True, (Bar("tiktoken", 1),), text)
+                for text in samples.kinds(100, 0)
+            )
+            cells.append(Cell(name, f"{length:,} bytes", task, metrics, columns))
+    return cells
+
+
 def old(plan: Plan) -> list[Cell]:
     """10,000 encodes of one text of 305 bytes with a tokenizer of 300 entries."""
     task = {"measure": "old", "source": plan.data.source("gpt2", embedded=True)}
@@ -338,5 +364,6 @@ TABLES: dict[str, Callable[[Plan], list[Cell]]] = {
     "load": load,
     "memory": memory,
     "hostile": hostile,
+    "kinds": kinds,
     "old": old,
 }

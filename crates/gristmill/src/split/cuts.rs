@@ -28,6 +28,8 @@ pub(crate) struct Cuts {
     bytes: Bits,
     /// Characters beside which a cut may be; none where it may be beside any.
     known: Option<Bits>,
+    /// For each ASCII character, the ones that it stays together with.
+    ascii: Box<[u128; 128]>,
 }
 
 impl Cuts {
@@ -50,9 +52,19 @@ impl Cuts {
             pairs: Bits::new(1 << PAIR_BITS),
             bytes: Bits::new(1 << 16),
             known,
+            ascii: Box::new([0; 128]),
         };
         for (_, token) in vocab.iter() {
             cuts.span(token);
+        }
+        if let Some(known) = &cuts.known {
+            let unknown = |&char: &usize| !known.get(char);
+            let column = (0..128)
+                .filter(unknown)
+                .fold(0, |bits, char| bits | 1 << char);
+            for (char, row) in cuts.ascii.iter_mut().enumerate() {
+                *row |= if unknown(&char) { u128::MAX } else { column };
+            }
         }
         cuts
     }
@@ -64,7 +76,12 @@ impl Cuts {
         };
         while let Some((right, end)) = next_char(token, at) {
             match (left, right) {
-                (Some(left), Some(right)) => self.pairs.set(pair(left.into(), right.into())),
+                (Some(left), Some(right)) => {
+                    self.pairs.set(pair(left.into(), right.into()));
+                    if left.is_ascii() && right.is_ascii() {
+                        self.ascii[left as usize] |= 1 << right as u32;
+                    }
+                }
                 _ => self.bytes.set(byte_pair(token[at - 1], token[at])),
             }
             (left, at) = (right, end);
@@ -73,24 +90,43 @@ impl Cuts {
 
     /// Cut `text` wherever no token spans the boundary; the parts cover it and are not empty.
     pub(crate) fn units<'a>(&'a self, text: &'a str) -> impl Iterator<Item = Range<usize>> + 'a {
+        let bytes = text.as_bytes();
         let mut start = 0;
-        let mut chars = text.char_indices();
-        let mut left = chars.next().map(|(_, char)| char);
         std::iter::from_fn(move || {
-            let mut before = left?;
-            for (at, char) in chars.by_ref() {
-                let cut = self.allows(text.as_bytes(), before, at, char);
-                before = char;
-                if cut {
-                    left = Some(char);
-                    let unit = start..at;
-                    start = at;
-                    return Some(unit);
+            if start == bytes.len() {
+                return None;
+            }
+            let end = self.unit_end(text, start);
+            let unit = start..end;
+            start = end;
+            Some(unit)
+        })
+    }
+
+    /// Where the unit that begins at `start` ends.
+    #[inline]
+    fn unit_end(&self, text: &str, start: usize) -> usize {
+        let bytes = text.as_bytes();
+        let mut at = start;
+        loop {
+            // From one ASCII character to the next there is nothing to decode.
+            while let Some(&[left, right]) = bytes.get(at..).and_then(|rest| rest.first_chunk())
+                && (left | right) < 0x80
+            {
+                at += 1;
+                if self.ascii[usize::from(left & 0x7F)] >> (right & 0x7F) & 1 == 0 {
+                    return at;
                 }
             }
-            left = None;
-            Some(start..text.len())
-        })
+            let mut chars = text[at..].chars();
+            let (Some(left), Some(right)) = (chars.next(), chars.next()) else {
+                return bytes.len();
+            };
+            at += left.len_utf8();
+            if self.allows(bytes, left, at, right) {
+                return at;
+            }
+        }
     }
 
     /// Whether nothing merges across the boundary at `at`, between `left` and `right`.
@@ -189,6 +225,39 @@ mod tests {
         assert_eq!(units(&tokens, known, "xab"), ["xab"]);
         assert_eq!(units(&tokens, known, ""), Vec::<String>::new());
         assert_eq!(units(&tokens, known, "a"), ["a"]);
+    }
+
+    #[test]
+    fn units_end_where_it_is_allowed() {
+        let tokens: [&[u8]; 5] = [b"ab", b"  ", "中a".as_bytes(), b"b\xC3", "é中".as_bytes()];
+        let mut vocab = Vocab::with_capacity(tokens.len());
+        for (id, token) in (0..).zip(tokens) {
+            vocab.insert(token, id).unwrap();
+        }
+        for cuts in [Cuts::new(&vocab), Cuts::between(&vocab, "ab 中é\n".chars())] {
+            for text in [
+                "a",
+                "ab",
+                "ba",
+                "abab  c",
+                "中ab中",
+                "bé中b é\n\n中",
+                "xa?x中x é",
+            ] {
+                let mut ends = Vec::new();
+                let mut left = None;
+                for (at, right) in text.char_indices() {
+                    ends.extend(
+                        left.filter(|&left| cuts.allows(text.as_bytes(), left, at, right))
+                            .map(|_| at),
+                    );
+                    left = Some(right);
+                }
+                ends.push(text.len());
+                let found: Vec<usize> = cuts.units(text).map(|unit| unit.end).collect();
+                assert_eq!(found, ends, "{text:?}");
+            }
+        }
     }
 
     #[test]

@@ -30,6 +30,9 @@ use crate::vocab::Vocab;
 /// More strings of which merging by ranks says something else are too many to look for.
 const MOST_EXCEPTIONS: usize = 256;
 
+/// Where fewer bytes are left, each token is looked for.
+const WORTH_A_ROW: usize = 64;
+
 /// How many merges ahead memory is called for, in three steps.
 const FAR: usize = 24;
 const MIDDLE: usize = 16;
@@ -45,7 +48,10 @@ pub(crate) struct Greedy {
 
 /// The places in a piece from which nothing leads on.
 #[derive(Default)]
-pub(crate) struct DeadEnds(Vec<u64>);
+pub(crate) struct DeadEnds {
+    bits: Vec<u64>,
+    any: bool,
+}
 
 impl Greedy {
     /// The trees of a vocabulary whose pieces begin as the symbols `first`, from the pairs that merge in
@@ -169,6 +175,12 @@ impl Greedy {
                         && before.is_none_or(|&before| self.stay_apart(before, id));
                     if fits {
                         ids.push(id);
+                        if limit >= WORTH_A_ROW && !dead_ends.any() {
+                            let rest = &piece[at..];
+                            let more = self.more_of(vocab, rest, windows.at(at), (id, length));
+                            ids.resize(ids.len() + more, id);
+                            at += length * more;
+                        }
                         at += length;
                         limit = piece.len() - at;
                     } else {
@@ -188,6 +200,52 @@ impl Greedy {
             }
         }
         true
+    }
+
+    /// How many more of the token that was found at the beginning of `rest` are sure to follow it, where
+    /// one byte comes over and over: where enough of this byte is left, the longest token is the same,
+    /// and if two of it stay apart, the walk takes one after the other.
+    #[inline]
+    fn more_of(&self, vocab: &Vocab, rest: &[u8], window: u128, found: (u32, usize)) -> usize {
+        let byte = window as u8;
+        if window == u128::from_ne_bytes([byte; WINDOW]) {
+            self.more_in_row(vocab, rest, window, found)
+        } else {
+            0
+        }
+    }
+
+    #[cold]
+    fn more_in_row(&self, vocab: &Vocab, rest: &[u8], window: u128, found: (u32, usize)) -> usize {
+        let (id, length) = found;
+        // It may be a shorter one, because of the token before.
+        let longest = self.tokens.longest(vocab, rest, window, rest.len());
+        if longest != Some(found) || !self.stay_apart(id, id) {
+            return 0;
+        }
+        let byte = window as u8;
+        let row = rest.iter().take_while(|&&other| other == byte).count();
+        // Near the end of the row a token may hold what follows it.
+        let sure = row.saturating_sub(self.tokens.longest_like(vocab, window));
+        sure / length
+    }
+
+    /// The token of one byte, which a unit of this byte becomes.
+    #[inline]
+    pub(crate) fn single(&self, byte: u8) -> Option<u32> {
+        self.tokens.single(byte)
+    }
+
+    /// Whether the bytes of a character of four bytes hardly merge: to find its tokens anew takes less time
+    /// than to remember them.
+    #[inline]
+    pub(crate) fn hardly_merges(&self, unit: &[u8]) -> bool {
+        match unit {
+            &[first, second, _, _] if first >= 0xF0 => {
+                self.tokens.longest_beginning(first, second) <= 2
+            }
+            _ => false,
+        }
     }
 
     /// Whether two tokens side by side stay as they are.
@@ -269,26 +327,32 @@ impl<'a> Windows<'a> {
 
 impl DeadEnds {
     fn clear(&mut self, length: usize) {
-        self.0.clear();
-        self.0.resize(length / 64 + 1, 0);
+        self.bits.clear();
+        self.bits.resize(length / 64 + 1, 0);
+        self.any = false;
     }
 
     fn insert(&mut self, at: usize) {
-        if let Some(word) = self.0.get_mut(at / 64) {
+        self.any = true;
+        if let Some(word) = self.bits.get_mut(at / 64) {
             *word |= 1 << (at % 64);
         }
     }
 
+    fn any(&self) -> bool {
+        self.any
+    }
+
     fn contains(&self, at: usize) -> bool {
-        self.0
+        self.bits
             .get(at / 64)
             .is_some_and(|word| word >> (at % 64) & 1 == 1)
     }
 
     /// Give back what a very long piece took.
     pub(crate) fn shrink(&mut self) {
-        self.0.clear();
-        self.0.shrink_to(1 << 10);
+        self.bits.clear();
+        self.bits.shrink_to(1 << 10);
     }
 }
 
@@ -401,6 +465,29 @@ mod tests {
         let greedy = Greedy::new(&vocab, &merges.in_order(), 0..3).unwrap();
         assert_eq!(greedily(&greedy, &vocab, b"abx"), None);
         assert_eq!(greedily(&greedy, &vocab, b""), Some(vec![]));
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(600))]
+
+        #[test]
+        fn rows_of_one_byte_are_no_exception(
+            choices in proptest::collection::vec((0usize..30, 0usize..30), 0..24),
+            rows in proptest::collection::vec(("[abc]{0,3}", 0usize..150, 0usize..3), 1..4),
+        ) {
+            let (vocab, merges) = model(&choices, &[], true);
+            if let Some(greedy) = Greedy::new(&vocab, &merges.in_order(), 0..3) {
+                let row = |(before, count, byte): (String, usize, usize)| {
+                    before + &["a", "b", "c"][byte].repeat(count)
+                };
+                let text: String = rows.into_iter().map(row).collect();
+                let symbols: Vec<u32> = text.bytes().map(|byte| u32::from(byte - b'a')).collect();
+                let found = greedily(&greedy, &vocab, text.as_bytes());
+                if found.is_some() || greedy.exceptions.is_none() {
+                    prop_assert_eq!(found, Some(merge_naive(&symbols, &merges)), "{}", text);
+                }
+            }
+        }
     }
 
     #[test]

@@ -68,6 +68,9 @@ pub(crate) struct Bpe {
 /// Shorter pieces are worth remembering whole.
 const WORTH_CUTTING: usize = 16;
 
+/// A longer row of one byte is encoded whole.
+const LONG_ROW: usize = 64;
+
 /// A token and the bytes of the piece it covers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Covered {
@@ -183,7 +186,7 @@ impl Bpe {
             return Ok(());
         }
         let Some(cuts) = self.cuts_of(piece) else {
-            return self.encode_merged(piece, Part::Piece, cache, sink);
+            return self.encode_merged(piece, Some(Part::Piece), cache, sink);
         };
         cuts.units(text(piece))
             .try_for_each(|unit| self.encode_unit(&piece[unit], cache, sink))
@@ -193,10 +196,21 @@ impl Bpe {
     #[inline(never)]
     fn encode_unit<S: Sink>(&self, unit: &[u8], cache: &mut Cache, sink: &mut S) -> Result<()> {
         let part = self.part_of_piece();
+        if let Some(greedy) = &self.greedy {
+            if let &[byte] = unit
+                && let Some(id) = greedy.single(byte)
+            {
+                sink.push(&[id]);
+                return Ok(());
+            }
+            if greedy.hardly_merges(unit) {
+                return self.encode_merged(unit, None, cache, sink);
+            }
+        }
         if cache.get(unit, part, sink) {
             return Ok(());
         }
-        self.encode_merged(unit, part, cache, sink)
+        self.encode_merged(unit, Some(part), cache, sink)
     }
 
     /// [`Bpe::encode`] by merging alone.
@@ -223,11 +237,11 @@ impl Bpe {
         }
     }
 
-    /// Give `sink` what a piece or a unit becomes by merging, and remember it.
+    /// Give `sink` what a piece or a unit becomes by merging, and remember it as what it is said to be.
     fn encode_merged<S: Sink>(
         &self,
         bytes: &[u8],
-        part: Part,
+        part: Option<Part>,
         cache: &mut Cache,
         sink: &mut S,
     ) -> Result<()> {
@@ -235,7 +249,9 @@ impl Bpe {
         ids.clear();
         let merged = self.merge(bytes, cache, &mut ids);
         if merged.is_ok() {
-            cache.put(bytes, part, &ids);
+            if let Some(part) = part {
+                cache.put(bytes, part, &ids);
+            }
             sink.push(&ids);
         }
         cache.ids = ids;
@@ -248,8 +264,15 @@ impl Bpe {
         units.is_some_and(|mut units| units.nth(1).is_some())
     }
 
+    /// The cuts, if a piece is long enough. One byte over and over is left to the short way, which takes all
+    /// of it in a few steps.
     fn cuts_of(&self, piece: &[u8]) -> Option<&Cuts> {
-        self.cuts.as_ref().filter(|_| piece.len() >= WORTH_CUTTING)
+        let cuts = self
+            .cuts
+            .as_ref()
+            .filter(|_| piece.len() >= WORTH_CUTTING)?;
+        let is_row = || piece.len() > LONG_ROW && piece[1..] == piece[..piece.len() - 1];
+        (self.greedy.is_none() || !is_row()).then_some(cuts)
     }
 
     /// Append the tokens of `piece` and the bytes of it that each covers, as `tokenizers` counts
@@ -288,7 +311,7 @@ impl Bpe {
         let mut ids = Vec::new();
         let part = self.part_of_piece();
         if !cache.get(unit, part, &mut ids) {
-            self.encode_merged(unit, part, cache, &mut ids)?;
+            self.encode_merged(unit, Some(part), cache, &mut ids)?;
         }
         let from = tokens.len();
         let plain = self.cover_plainly(unit, &ids, tokens);

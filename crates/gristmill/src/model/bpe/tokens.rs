@@ -202,6 +202,29 @@ impl Tokens {
         (id != NONE && limit > 0).then_some((id, 1))
     }
 
+    /// The token of one byte.
+    #[inline]
+    pub(super) fn single(&self, byte: u8) -> Option<u32> {
+        let id = self.single[usize::from(byte)];
+        (id != NONE).then_some(id)
+    }
+
+    /// The length of the longest token that begins with two bytes, at most [`SHORT`] + 1.
+    #[inline]
+    pub(super) fn longest_beginning(&self, first: u8, second: u8) -> usize {
+        self.longest[two(first, second)].into()
+    }
+
+    /// So many bytes tell that a token begins with some of this window: no token that begins like it is
+    /// longer, and any other differs from it in the first two.
+    pub(super) fn longest_like(&self, vocab: &Vocab, window: u128) -> usize {
+        let bytes = window.to_le_bytes();
+        let longest = self.longest_beginning(bytes[0], bytes[1]);
+        let ids = self.long.get(&bytes).filter(|_| longest > SHORT);
+        let first = ids.and_then(|ids| vocab.get(*ids.first()?));
+        first.map_or(longest.max(2), <[u8]>::len)
+    }
+
     #[cold]
     fn longest_of_long(&self, vocab: &Vocab, rest: &[u8], limit: usize) -> Option<(u32, usize)> {
         let ids = self.long.get(rest.first_chunk()?)?;
