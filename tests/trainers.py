@@ -7,6 +7,8 @@ with their counts, in the order in which the texts have them first, on which onl
 minbpe depends.
 """
 
+import bisect
+import heapq
 import itertools
 import re
 from collections import Counter, defaultdict
@@ -150,58 +152,67 @@ def naive(
 
 
 def incremental(words: Sequence[tuple[Row, int]], number: int, rule: Rule) -> list[Pair]:
-    """The same, with only the words counted anew that a merge touches."""
+    """The same, with only the words counted anew that a merge touches.
+
+    The heap holds what was known of each pair when it was put in. Since then it can only have
+    become rarer, or first stand further on, unless it was put in again; so the top is brought up to
+    date until it is what it says.
+    """
     rows_now = [row for row, _ in words]
     counts: Counter[Pair] = Counter()
-    where: defaultdict[Pair, set[int]] = defaultdict(set)
-    buckets: defaultdict[int, set[Pair]] = defaultdict(set)
+    # Words that may hold a pair, ascending; what stands before the number was passed over.
+    where: defaultdict[Pair, list[int]] = defaultdict(list)
+    passed: Counter[Pair] = Counter()
 
-    def count(index: int, sign: int) -> set[Pair]:
-        touched = set()
+    def count(index: int, sign: int, grown: set[Pair]) -> None:
         for pair in itertools.pairwise(rows_now[index]):
             if rule.allows(pair):
                 counts[pair] += sign * words[index][1]
-                touched.add(pair)
                 if sign > 0:
-                    where[pair].add(index)
-        return touched
+                    grown.add(pair)
+                    indices = where[pair]
+                    at = bisect.bisect_left(indices, index)
+                    if at == len(indices) or indices[at] != index:
+                        indices.insert(at, index)
 
     def first(pair: Pair) -> tuple[int, int]:
-        # Words in which the pair no longer stands are passed over.
-        for index in sorted(where[pair]):
+        while True:
+            index = where[pair][passed[pair]]
             for place, other in enumerate(itertools.pairwise(rows_now[index])):
                 if other == pair:
                     return index, place
-        raise AssertionError(pair)
+            passed[pair] += 1
 
+    def known(pair: Pair) -> tuple[int, Any, Pair]:
+        return -counts[pair], first(pair) if rule.first else rule.tie(pair), pair
+
+    grown: set[Pair] = set()
     for index in range(len(words)):
-        count(index, 1)
-    for pair, times in counts.items():
-        buckets[times].add(pair)
-    levels = sorted(buckets)
+        count(index, 1, grown)
+    heap = [known(pair) for pair in grown]
+    heapq.heapify(heap)
     merges: list[Pair] = []
-    while len(merges) < number and levels:
-        level = levels[-1]
-        alive = [pair for pair in buckets[level] if counts[pair] == level]
-        if not alive or level < 1:
-            del buckets[levels.pop()]
+    while len(merges) < number and heap:
+        top = heapq.heappop(heap)
+        best = top[2]
+        if counts[best] < 1:
             continue
-        best = min(alive, key=first if rule.first else rule.tie)
+        now = known(best)
+        if now != top:
+            heapq.heappush(heap, now)
+            continue
         merges.append(best)
         rule.made(best)
-        touched: set[Pair] = set()
-        for index in sorted(where[best]):
+        grown = set()
+        for index in where.pop(best):
             if best in itertools.pairwise(rows_now[index]):
-                touched |= count(index, -1)
+                count(index, -1, grown)
                 rows_now[index] = merged(rows_now[index], best)
-                touched |= count(index, 1)
-        for pair in touched:
-            times = counts[pair]
-            if times > 0:
-                if times not in buckets:
-                    levels.append(times)
-                buckets[times].add(pair)
-        levels.sort()
+                count(index, 1, grown)
+        passed.pop(best, None)
+        for pair in grown:
+            if counts[pair] > 0:
+                heapq.heappush(heap, known(pair))
     return merges
 
 

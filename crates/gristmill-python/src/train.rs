@@ -1,5 +1,6 @@
 //! The classes `Trainer` and `WordCounts`: extract, detach, call, wrap.
 
+use std::borrow::Borrow;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
@@ -117,7 +118,7 @@ impl PyTrainer {
         }
         let mut counts = self.inner.counts().map_err(PyError::from)?;
         add(py, &mut counts, source, self.progress.as_ref())?;
-        self.merged(py, &counts)
+        self.merged(py, counts)
     }
 
     #[pyo3(signature = (paths, /, *, field = "text"))]
@@ -141,9 +142,14 @@ impl PyTrainer {
 }
 
 impl PyTrainer {
-    fn merged(&self, py: Python<'_>, counts: &gristmill::WordCounts) -> PyResult<PyTokenizer> {
+    /// Counts that are given away are dropped as soon as may be.
+    fn merged(
+        &self,
+        py: Python<'_>,
+        counts: impl Borrow<gristmill::WordCounts> + Send,
+    ) -> PyResult<PyTokenizer> {
         let mut watch = Watch::new(self.progress.as_ref().map(|shown| shown.clone_ref(py)));
-        let (texts, bytes) = (counts.texts(), counts.bytes());
+        let (texts, bytes) = (counts.borrow().texts(), counts.borrow().bytes());
         let trained = py.detach(|| {
             self.inner.train(counts, &mut |progress| {
                 let mut progress = *progress;

@@ -5,6 +5,7 @@
 //! is the same as applying the merges: within a token that training made, the same pairs meet in the
 //! same order wherever it stands. Tested against the trainers.
 
+use std::borrow::Borrow;
 use std::collections::BTreeMap;
 
 use crate::error::{Error, Result};
@@ -19,7 +20,7 @@ use super::progress::Progress;
 use super::queue::Ties;
 use super::recipe::Parity;
 use super::symbols::{Limits, Symbols};
-use super::{Trainer, merge_words};
+use super::{Fill, Trainer, merge_words};
 
 /// Matches any text whole: what a tokenizer without a pattern cuts by.
 pub(super) const WHOLE: &str = r"[\s\S]+";
@@ -34,9 +35,9 @@ pub(super) fn byte_symbols(limits: Limits) -> Result<Symbols> {
 }
 
 impl Trainer {
-    pub(super) fn train_bytes(
+    pub(super) fn train_bytes<C: Borrow<WordCounts>>(
         &self,
-        counts: &WordCounts,
+        counts: C,
         look: &mut dyn FnMut(&Progress) -> Result<()>,
     ) -> Result<Tokenizer> {
         let special = self.special_tokens.len();
@@ -61,8 +62,8 @@ impl Trainer {
             symbols: self.vocab_size - special,
             count: self.min_frequency,
         };
-        let mut fill = |give: &mut super::Fill<'_>| in_order(counts, ties == Ties::First, give);
-        merge_words(&mut symbols, ties, goal, &mut fill, look)?;
+        let fill = |give: &mut Fill<'_>| in_order(counts, ties == Ties::First, give);
+        merge_words(&mut symbols, ties, goal, fill, look)?;
         let mut vocab = Vocab::with_capacity(symbols.len());
         for id in 0..symbols.len() as u32 {
             let token = symbols.bytes(id);
@@ -86,23 +87,39 @@ impl Trainer {
 }
 
 /// Give the words as bytes; `ordered` as the texts have them.
-fn in_order(counts: &WordCounts, ordered: bool, give: &mut super::Fill<'_>) -> Result<()> {
+fn in_order<C: Borrow<WordCounts>>(counts: C, ordered: bool, give: &mut Fill<'_>) -> Result<()> {
     let mut row = Vec::new();
-    let mut put = |word: &[u8], count, first| {
+    let mut put = |word: &[u8], count| {
         row.clear();
         row.extend(word.iter().map(|&byte| u32::from(byte)));
-        give(&row, count, first)
+        give(&row, count)
     };
     if !ordered {
-        return counts.entries(&mut |entry| put(entry.word, entry.count, entry.first));
+        return counts
+            .borrow()
+            .entries(&mut |entry| put(entry.word, entry.count));
     }
-    let mut words = Vec::new();
-    counts.entries(&mut |entry| {
-        words.push((entry.first, entry.word.to_vec(), entry.count));
+    // Each word's place in the texts, and where in `written` it stands with its count and its length.
+    let mut order: Vec<(u64, u64)> = Vec::new();
+    let mut written = Vec::new();
+    counts.borrow().entries(&mut |entry| {
+        order.push((entry.first, written.len() as u64));
+        written.extend(entry.count.to_le_bytes());
+        written.extend((entry.word.len() as u32).to_le_bytes());
+        written.extend(entry.word);
         Ok(())
     })?;
-    words.sort_unstable();
-    words
-        .iter()
-        .try_for_each(|(first, word, count)| put(word, *count, *first))
+    drop(counts);
+    order.sort_unstable();
+    order.iter().try_for_each(|&(_, at)| {
+        let entry = &written[at as usize..];
+        let Some((&count, rest)) = entry.split_first_chunk() else {
+            return Ok(());
+        };
+        let Some((&length, rest)) = rest.split_first_chunk() else {
+            return Ok(());
+        };
+        let length = u32::from_le_bytes(length) as usize;
+        put(&rest[..length], u64::from_le_bytes(count))
+    })
 }

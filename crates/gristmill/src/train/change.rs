@@ -73,6 +73,7 @@ impl Tokenizer {
             size: Some(LONGEST_TOKEN as u32),
             size_of_first: true,
             known_stay: true,
+            many_ways: true,
             ..Limits::default()
         })
         .one_of_each("");
@@ -88,15 +89,15 @@ impl Tokenizer {
             count: min_frequency,
         };
         let mut cache = Cache::new();
-        let mut fill = |give: &mut Fill<'_>| {
+        let fill = |give: &mut Fill<'_>| {
             let mut row = Vec::new();
             counts.entries(&mut |entry| {
                 row.clear();
                 parts.model.encode(entry.word, &mut cache, &mut row)?;
-                give(&row, entry.count, 0)
+                give(&row, entry.count)
             })
         };
-        let merges = merge_words(&mut symbols, Ties::Ids, goal, &mut fill, look)?;
+        let merges = merge_words(&mut symbols, Ties::Ids, goal, fill, look)?;
         match &parts.source {
             Source::Ranks(config) => {
                 let mut vocab = copy(&parts.model.vocab, Some)?;

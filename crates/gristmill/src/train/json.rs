@@ -7,6 +7,7 @@
 //! token already is that token. Tested against the library, and where its result changes from run to
 //! run against the definition.
 
+use std::borrow::Borrow;
 use std::collections::{BTreeMap, BTreeSet};
 
 use rustc_hash::FxHashMap;
@@ -36,13 +37,17 @@ struct Seen {
 }
 
 impl Trainer {
-    pub(super) fn train_json(
+    pub(super) fn train_json<C: Borrow<WordCounts>>(
         &self,
-        counts: &WordCounts,
+        counts: C,
         look: &mut dyn FnMut(&Progress) -> Result<()>,
     ) -> Result<Tokenizer> {
         let limits = Limits {
             size: self.max_token_length.map(|length| length.saturating_sub(1)),
+            // A character that is dropped makes neighbours of others; an affix is no text.
+            many_ways: self.limit_alphabet.is_some()
+                || self.continuing_subword_prefix.is_some()
+                || self.end_of_word_suffix.is_some(),
             ..Limits::default()
         };
         let prefix = self.continuing_subword_prefix.as_deref().unwrap_or("");
@@ -50,24 +55,25 @@ impl Trainer {
         for token in &self.special_tokens {
             symbols.add_special(token.as_bytes())?;
         }
-        let seen = self.seen(counts)?;
+        let seen = self.seen(counts.borrow())?;
         let ids = self.alphabet(seen, &mut symbols)?;
         let goal = Goal {
             symbols: self.vocab_size,
             count: self.min_frequency,
         };
-        let mut fill = |give: &mut Fill<'_>| {
+        let fill = |give: &mut Fill<'_>| {
+            let counts = counts;
             let mut row = Vec::new();
-            counts.entries(&mut |entry| {
+            counts.borrow().entries(&mut |entry| {
                 row.clear();
                 self.each_char(entry.word, &mut |variant| {
                     // A character that the alphabet has no room for is gone.
                     row.extend(ids.get(&variant));
                 })?;
-                give(&row, entry.count, 0)
+                give(&row, entry.count)
             })
         };
-        let merges = merge_words(&mut symbols, Ties::Ids, goal, &mut fill, look)?;
+        let merges = merge_words(&mut symbols, Ties::Ids, goal, fill, look)?;
         json::read(&self.file(&symbols, &merges)?)
     }
 

@@ -7,9 +7,10 @@
 //! pair come up within one merge, since a pair is there as soon as both of its symbols are, so its
 //! list is written in one piece; lists that are no longer needed are swept out now and then.
 //!
-//! Only pairs of a count above a threshold are in the queue. When it is empty the threshold is
-//! lowered and the table of pairs is read once. The result is that of counting all pairs anew before
-//! each merge, which is what the tests compare it with.
+//! Only pairs of a count that some memory allows are listed (`survey.rs`), and of these only pairs
+//! above a threshold are in the queue. When the queue is empty the threshold is lowered and the table
+//! of pairs is read once; when all that is listed is merged, the words are surveyed again. The result
+//! is that of counting all pairs anew before each merge, which is what the tests compare it with.
 
 use std::time::{Duration, Instant};
 
@@ -18,6 +19,7 @@ use crate::error::Result;
 use super::pairs::{Pairs, key, sides};
 use super::progress::{Progress, Stage};
 use super::queue::{Candidate, Queue, Ties};
+use super::survey::{AT_ONCE, Room, standing_at};
 use super::symbols::{Joined, Symbols};
 use super::words::{Slot, Words};
 
@@ -27,10 +29,6 @@ const MERGES_BETWEEN: usize = 16;
 const REPORT_EVERY: Duration = Duration::from_millis(50);
 /// How much lower the next threshold is.
 const STEP: u64 = 4;
-/// So many places are looked at together.
-const AT_ONCE: usize = 64;
-/// So many places are always worth waiting for before lists are swept.
-const SPARE: usize = 1 << 16;
 
 /// Two symbols and what they became.
 pub(super) type Merge = (u32, u32, u32);
@@ -87,13 +85,19 @@ impl Side {
 
 /// A merging in progress.
 pub(super) struct Merging<'a, S> {
-    words: Words<S>,
-    symbols: &'a mut Symbols,
-    pairs: Pairs,
-    /// The places of all pairs.
-    places: Vec<u32>,
+    pub(super) words: Words<S>,
+    pub(super) symbols: &'a mut Symbols,
+    /// The pairs that are listed.
+    pub(super) pairs: Pairs,
+    /// Their places.
+    pub(super) places: Vec<u32>,
     /// Lists are swept when they are longer.
-    most_places: usize,
+    pub(super) most_places: usize,
+    /// All pairs of this count or more are listed.
+    pub(super) listed: u64,
+    pub(super) room: Room,
+    /// Rarer pairs are not merged.
+    pub(super) floor: u64,
     queue: Queue,
     threshold: u64,
     before: Side,
@@ -103,63 +107,40 @@ pub(super) struct Merging<'a, S> {
 }
 
 impl<'a, S: Slot> Merging<'a, S> {
-    /// Count the pairs of the words.
-    pub(super) fn new(words: Words<S>, symbols: &'a mut Symbols, ties: Ties) -> Merging<'a, S> {
-        let mut merging = Merging {
+    pub(super) fn new(
+        words: Words<S>,
+        symbols: &'a mut Symbols,
+        ties: Ties,
+        goal: Goal,
+        room: Room,
+    ) -> Merging<'a, S> {
+        Merging {
             words,
             symbols,
             pairs: Pairs::new(),
             places: Vec::new(),
             most_places: 0,
+            listed: u64::MAX,
+            room,
+            floor: goal.count.max(1),
             queue: Queue::new(ties),
             threshold: u64::MAX,
             before: Side::default(),
             after: Side::default(),
             brought: Vec::new(),
-        };
-        merging.count_pairs();
-        merging
+        }
     }
 
-    fn count_pairs(&mut self) {
-        let (pairs, symbols) = (&mut self.pairs, &*self.symbols);
-        self.words.pairs(|_, left, right, count| {
-            if symbols.may_join(left, right, true) {
-                let pair = pairs.entry(key(left, right));
-                pair.count = pair.count.saturating_add(count);
-                pair.places += 1;
-            }
-        });
-        let mut total = 0;
-        pairs.relist(|pair| {
-            pair.from = total;
-            total += pair.places;
-            pair.places = 0;
-        });
-        self.most_places = total as usize + total as usize / 2 + SPARE;
-        let mut places = Vec::with_capacity(self.most_places);
-        places.resize(total as usize, 0);
-        self.words.pairs(|place, left, right, _| {
-            if let Some(pair) = pairs.get(key(left, right)) {
-                places[(pair.from + pair.places) as usize] = place;
-                pair.places += 1;
-            }
-        });
-        self.places = places;
-    }
-
-    /// Merge until the goal is reached or nothing is left to merge.
+    /// Merge until there are so many symbols or nothing is left to merge. Gives the words back.
     pub(super) fn run(
         mut self,
-        goal: Goal,
+        symbols: usize,
+        merges: &mut Vec<Merge>,
         look: &mut dyn FnMut(&Progress) -> Result<()>,
-    ) -> Result<Vec<Merge>> {
-        let mut merges = Vec::new();
+    ) -> Result<Words<S>> {
         let mut reported = Instant::now();
-        let floor = goal.count.max(1);
-        let first = self.symbols.len();
-        while self.symbols.len() < goal.symbols {
-            let Some(best) = self.best(floor) else {
+        while self.symbols.len() < symbols {
+            let Some(best) = self.best()? else {
                 break;
             };
             let (left, right) = sides(best);
@@ -177,44 +158,48 @@ impl<'a, S: Slot> Merging<'a, S> {
                     stage: Stage::Merging,
                     pairs: self.pairs.len() as u64,
                     merges: merges.len() as u64,
-                    wanted: (goal.symbols - first) as u64,
                     ..Progress::default()
                 })?;
                 reported = Instant::now();
             }
         }
-        Ok(merges)
+        Ok(self.words)
     }
 
     /// The pair to merge next.
-    fn best(&mut self, floor: u64) -> Option<u64> {
+    fn best(&mut self) -> Result<Option<u64>> {
         loop {
             let Some(top) = self.queue.pop(self.symbols) else {
-                if self.threshold <= floor {
-                    return None;
+                if self.threshold > self.listed.max(self.floor) {
+                    self.lower();
+                } else if self.listed > self.floor {
+                    self.survey()?;
+                    self.threshold = u64::MAX;
+                } else {
+                    return Ok(None);
                 }
-                self.lower(floor);
                 continue;
             };
-            let Some(now) = self.candidate(top.pair).filter(|now| now.count >= floor) else {
+            let now = self.candidate(top.pair);
+            let Some(now) = now.filter(|now| now.count >= self.threshold) else {
                 continue;
             };
             if now == top {
-                return Some(top.pair);
+                return Ok(Some(top.pair));
             }
             // One that has become more frequent was put in again when it did.
-            if now.count <= top.count && now.count >= self.threshold {
+            if now.count <= top.count {
                 self.queue.push(now, self.symbols);
             }
         }
     }
 
     /// Fill the queue with the pairs between the old threshold and a lower one.
-    fn lower(&mut self, floor: u64) {
+    fn lower(&mut self) {
         let below = self.threshold;
         let most = self.pairs.iter().map(|pair| pair.count);
         let most = most.filter(|&count| count < below).max().unwrap_or(0);
-        self.threshold = (most / STEP).max(floor);
+        self.threshold = (most / STEP).max(self.listed).max(self.floor);
         let range = self.threshold..below;
         let found = self.pairs.iter();
         let found = found.filter(|pair| range.contains(&pair.count));
@@ -257,25 +242,21 @@ impl<'a, S: Slot> Merging<'a, S> {
         }
     }
 
-    /// Where the texts have a pair first. Short words and long ones each ascend.
+    /// The first place of a pair, which is where the texts have it first.
     fn first_place(&mut self, key: u64) -> u64 {
         let Some(&mut pair) = self.pairs.get(key) else {
             return u64::MAX;
         };
         let list = &self.places[pair.from as usize..(pair.from + pair.places) as usize];
-        let stands = |&&place: &&u32| stands(&self.words, self.symbols, key, place);
-        let long = list.partition_point(|&place| place < self.words.long_from());
+        let stands = |place: &u32| stands(&self.words, self.symbols, key, *place);
         let passed = list.iter().take_while(|place| !stands(place)).count();
-        let in_short = list[..long].iter().find(stands);
-        let in_long = list[long..].iter().find(stands);
-        let first = |place: Option<&u32>| place.map_or(u64::MAX, |&at| self.words.first_at(at));
-        let place = first(in_short).min(first(in_long));
+        let first = list.get(passed).map_or(u64::MAX, |&place| place.into());
         if let Some(pair) = self.pairs.get(key) {
             // Where it no longer stands it never will again.
             pair.from += passed as u32;
             pair.places -= passed as u32;
         }
-        place
+        first
     }
 
     fn merge(&mut self, left: u32, right: u32, joined: u32) {
@@ -286,6 +267,11 @@ impl<'a, S: Slot> Merging<'a, S> {
         let needed = self.before.places.len() + self.after.places.len();
         if self.places.len() + needed > self.most_places {
             self.sweep(needed);
+        }
+        let brought = self.before.seen.len() + self.after.seen.len();
+        if self.pairs.spare() < brought {
+            self.shed(brought);
+            self.threshold = self.threshold.max(self.listed);
         }
         self.gain(joined, true);
         self.gain(joined, false);
@@ -366,7 +352,8 @@ impl<'a, S: Slot> Merging<'a, S> {
                 (joined, symbol)
             };
             let tally = &mut side.tallies[symbol as usize];
-            if !self.symbols.may_join(left, right, false) {
+            // A pair never becomes more frequent than it is at first.
+            if tally.count < self.listed || !self.symbols.may_join(left, right) {
                 tally.next = u32::MAX;
                 continue;
             }
@@ -408,66 +395,6 @@ impl<'a, S: Slot> Merging<'a, S> {
             pair.count = pair.count.saturating_sub(count);
         }
     }
-
-    /// Drop lists that nobody needs any more, and if that is not enough the places in others where the
-    /// pair no longer stands.
-    fn sweep(&mut self, needed: usize) {
-        self.keep_places(false);
-        if self.places.len() + needed > self.most_places / 4 * 3 {
-            self.keep_places(true);
-        }
-        let wanted = self.places.len() + needed;
-        self.most_places = self.most_places.max(wanted + wanted / 2);
-    }
-
-    fn keep_places(&mut self, standing_only: bool) {
-        let (slots, symbols, places) = (&self.words.slots, &*self.symbols, &mut self.places);
-        let mut end = 0;
-        let mut standing = [0; AT_ONCE];
-        self.pairs.relist(|pair| {
-            let mut at = pair.from as usize;
-            let stop = (pair.from + pair.places) as usize;
-            pair.from = end as u32;
-            pair.places = 0;
-            if pair.count == 0 {
-                return;
-            }
-            if !standing_only {
-                places.copy_within(at..stop, end);
-                end += stop - at;
-            }
-            let (left, right) = sides(pair.key);
-            let wanted = (S::of(left), S::of(right), symbols.span(left));
-            while standing_only && at < stop {
-                let next = stop.min(at + AT_ONCE);
-                let kept = standing_at(slots, &places[at..next], wanted, &mut standing);
-                places[end..end + kept.len()].copy_from_slice(kept);
-                end += kept.len();
-                at = next;
-            }
-            pair.places = end as u32 - pair.from;
-        });
-        places.truncate(end);
-    }
-}
-
-/// The places, of a few, where two symbols stand whose first takes `gap` slots. There is no branch, so
-/// that the processor waits for memory at many places at once.
-#[inline(always)]
-fn standing_at<'a, S: Slot>(
-    slots: &[S],
-    places: &[u32],
-    (left, right, gap): (S, S, u32),
-    standing: &'a mut [u32; AT_ONCE],
-) -> &'a [u32] {
-    let mut found = 0;
-    for &place in places {
-        let middle = (place + gap) as usize;
-        let next = slots[middle.min(slots.len() - 1)];
-        standing[found] = place;
-        found += usize::from((slots[place as usize] == left) & (next == right));
-    }
-    &standing[..found]
 }
 
 /// Whether a pair still stands at a place.

@@ -7,7 +7,8 @@
 //!   cores, in memory and in files;
 //! * `bytes.rs`, `json.rs`, `sentencepiece.rs`: for each family of parities the first symbols, and the
 //!   tokenizer made of the merges;
-//! * `symbols.rs`, `words.rs`, `pairs.rs`, `queue.rs`, `merge.rs`: the merging, the same for all;
+//! * `symbols.rs`, `words.rs`, `pairs.rs`, `survey.rs`, `queue.rs`, `merge.rs`: the merging, the same
+//!   for all;
 //! * `change.rs`: an existing tokenizer made larger or smaller; `export.rs`: written in another format.
 //!
 //! The result does not depend on the number of threads, on how texts are cut into batches, or on the
@@ -27,11 +28,14 @@ mod queue;
 mod recipe;
 mod run;
 mod sentencepiece;
+mod survey;
 mod symbols;
 mod table;
 #[cfg(test)]
 mod tests;
 mod words;
+
+use std::borrow::Borrow;
 
 use crate::error::{Error, Result};
 use crate::tokenizer::Tokenizer;
@@ -43,8 +47,9 @@ pub use recipe::{Normalization, Parity};
 use merge::{Goal, Merge, Merging};
 use queue::Ties;
 use recipe::{Recipe, Split};
+use survey::Room;
 use symbols::Symbols;
-use words::{Builder, Slot};
+use words::{Slot, Words};
 
 /// rustbpe's default, which is GPT-4's.
 const GPT4: &str = r"'(?i:[sdmt]|ll|ve|re)|[^\r\n\p{L}\p{N}]?+\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]++[\r\n]*|\s*[\r\n]|\s+(?!\S)|\s+";
@@ -236,14 +241,18 @@ impl Trainer {
         ))
     }
 
-    /// Merge the words. `look` is called from time to time; its error ends the training.
-    pub fn train(
+    /// Merge the words. Counts that are given away, not lent, are dropped before the merging, which
+    /// then takes less memory. `look` is called from time to time; its error ends the training.
+    pub fn train<C: Borrow<WordCounts>>(
         &self,
-        counts: &WordCounts,
+        counts: C,
         look: &mut dyn FnMut(&Progress) -> Result<()>,
     ) -> Result<Tokenizer> {
         self.check()?;
-        counts.check(&self.recipe(), "word counts for this trainer")?;
+        let recipe = self.recipe();
+        counts
+            .borrow()
+            .check(&recipe, "word counts for this trainer")?;
         match self.parity {
             Parity::Rustbpe | Parity::Minbpe | Parity::Cs336 => self.train_bytes(counts, look),
             Parity::Hf => self.train_json(counts, look),
@@ -252,48 +261,70 @@ impl Trainer {
     }
 }
 
-/// Merge words, which `fill` gives as symbols.
+/// Takes words: symbols, and count. They come in the order in which the texts have them first, where
+/// that matters.
+type Fill<'a> = dyn FnMut(&[u32], u64) -> Result<()> + 'a;
+
+/// Merge words, which `fill` gives as symbols; what it needs for that is dropped before the merging.
 fn merge_words(
     symbols: &mut Symbols,
     ties: Ties,
     goal: Goal,
-    fill: &mut dyn FnMut(&mut Fill<'_>) -> Result<()>,
+    fill: impl FnOnce(&mut Fill<'_>) -> Result<()>,
     look: &mut dyn FnMut(&Progress) -> Result<()>,
 ) -> Result<Vec<Merge>> {
-    if goal.symbols.max(symbols.len()) < u16::END as usize {
-        merge_slots::<u16>(symbols, ties, goal, fill, look)
+    // Symbols of two bytes, for as long as they do.
+    let narrow = if symbols.one_way() {
+        symbols.len()
     } else {
-        merge_slots::<u32>(symbols, ties, goal, fill, look)
+        goal.symbols.max(symbols.len())
+    };
+    if narrow < u16::END as usize {
+        merge_slots::<u16>(symbols, ties, goal, Room::of, fill, look)
+    } else {
+        merge_slots::<u32>(symbols, ties, goal, Room::of, fill, look)
     }
 }
-
-/// Takes words: symbols, count, and where the texts have it first.
-type Fill<'a> = dyn FnMut(&[u32], u64, u64) -> Result<()> + 'a;
 
 fn merge_slots<S: Slot>(
     symbols: &mut Symbols,
     ties: Ties,
     goal: Goal,
-    fill: &mut dyn FnMut(&mut Fill<'_>) -> Result<()>,
+    room: fn(usize) -> Room,
+    fill: impl FnOnce(&mut Fill<'_>) -> Result<()>,
     look: &mut dyn FnMut(&Progress) -> Result<()>,
 ) -> Result<Vec<Merge>> {
-    let mut builder = Builder::<S>::new(ties == Ties::First);
-    let (mut words, mut sum) = (0, 0u64);
-    fill(&mut |word, count, first| {
-        words += 1;
+    let mut words = Words::<S>::new();
+    let (mut number, mut sum) = (0, 0u64);
+    fill(&mut |word, count| {
+        number += 1;
         // Every pair's count is at most this.
         let pairs = count.checked_mul(word.len() as u64);
         sum = pairs
             .and_then(|pairs| sum.checked_add(pairs))
             .ok_or_else(|| Error::unsupported("counts whose sum does not fit 64 bits"))?;
-        builder.push(word, count, first)
+        words.push(word.iter().copied(), count)
     })?;
-    let mut look = |progress: &Progress| look(&Progress { words, ..*progress });
+    let wanted = goal.symbols.saturating_sub(symbols.len()) as u64;
+    let mut look = |progress: &Progress| {
+        look(&Progress {
+            words: number,
+            wanted,
+            ..*progress
+        })
+    };
     look(&Progress {
         stage: Stage::Pairs,
-        wanted: goal.symbols.saturating_sub(symbols.len()) as u64,
         ..Progress::default()
     })?;
-    let words = builder.finish()?;
-    Merging::new(words, symbols, ties).run(goal, &mut look)
+    let room = room(words.len());
+    let mut merges = Vec::new();
+    let end = goal.symbols.min(S::END as usize);
+    let words = Merging::new(words, symbols, ties, goal, room).run(end, &mut merges, &mut look)?;
+    if symbols.len() == end && end < goal.symbols {
+        let words = words.compact::<u32>(|id| symbols.span(id))?;
+        symbols.unify_spans();
+        Merging::new(words, symbols, ties, goal, room).run(goal.symbols, &mut merges, &mut look)?;
+    }
+    Ok(merges)
 }

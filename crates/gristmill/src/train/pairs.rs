@@ -36,24 +36,45 @@ pub(super) fn sides(key: u64) -> (u32, u32) {
     ((key >> 32) as u32, key as u32)
 }
 
-/// All pairs.
+/// A number without a pattern.
+#[inline]
+pub(super) fn hash(key: u64) -> u64 {
+    let product = u128::from(key ^ MIX) * u128::from(MIX);
+    product as u64 ^ (product >> 64) as u64
+}
+
+/// The slots for so many pairs: at most two thirds are taken.
+fn slots_for(pairs: usize) -> usize {
+    (pairs + pairs / 2 + 1).next_power_of_two().max(FEWEST)
+}
+
+/// The pairs that tables of so many bytes have room for.
+pub(super) fn pairs_in(bytes: usize) -> usize {
+    let slots = (bytes / size_of::<Pair>()).max(FEWEST);
+    // The largest power of two.
+    (1 << slots.ilog2()) / 3 * 2
+}
+
+/// All pairs that are kept.
 pub(super) struct Pairs {
     slots: Vec<Pair>,
     len: usize,
 }
 
+/// The fewest slots of a table.
+const FEWEST: usize = 1 << 10;
+
 impl Pairs {
     pub(super) fn new() -> Pairs {
         Pairs {
-            slots: vec![EMPTY; 1 << 10],
+            slots: vec![EMPTY; FEWEST],
             len: 0,
         }
     }
 
     fn slot(&self, key: u64) -> usize {
         let mask = self.slots.len() - 1;
-        let product = u128::from(key ^ MIX) * u128::from(MIX);
-        let mut at = (product as u64 ^ (product >> 64) as u64) as usize & mask;
+        let mut at = hash(key) as usize & mask;
         while self.slots[at].key != key && self.slots[at].key != NONE {
             at = (at + 1) & mask;
         }
@@ -69,8 +90,8 @@ impl Pairs {
 
     /// The pair; a new one has no count and no places.
     pub(super) fn entry(&mut self, key: u64) -> &mut Pair {
-        if (self.len + 1) * 3 > self.slots.len() * 2 {
-            self.grow();
+        if self.spare() == 0 {
+            self.keep(1, self.len, |_| true);
         }
         let at = self.slot(key);
         if self.slots[at].key == NONE {
@@ -80,16 +101,21 @@ impl Pairs {
         &mut self.slots[at]
     }
 
-    fn grow(&mut self) {
-        let alive = self.iter().count();
-        let size = (alive * 3).next_power_of_two().max(1 << 10);
+    /// So many more pairs fit in without another table.
+    pub(super) fn spare(&self) -> usize {
+        (self.slots.len() / 3 * 2).saturating_sub(self.len)
+    }
+
+    /// Forget the pairs of a lower count and those that are not `wanted`, in a table with room for so
+    /// many more.
+    pub(super) fn keep(&mut self, lowest: u64, more: usize, wanted: impl Fn(&Pair) -> bool) {
+        let kept = |pair: &Pair| pair.key != NONE && pair.count >= lowest && wanted(pair);
+        self.len = self.slots.iter().filter(|pair| kept(pair)).count();
+        let size = slots_for(self.len + more);
         let old = std::mem::replace(&mut self.slots, vec![EMPTY; size]);
-        self.len = alive;
-        for pair in old {
-            if pair.key != NONE && pair.count > 0 {
-                let at = self.slot(pair.key);
-                self.slots[at] = pair;
-            }
+        for pair in old.into_iter().filter(kept) {
+            let at = self.slot(pair.key);
+            self.slots[at] = pair;
         }
     }
 

@@ -6,6 +6,7 @@
 //! on with pairs that stand nowhere when it runs out of others, training ends there. Tested against the
 //! library.
 
+use std::borrow::Borrow;
 use std::collections::BTreeMap;
 
 use crate::error::{Error, Result};
@@ -38,13 +39,13 @@ impl Trainer {
         own.chain(special.cloned()).chain(bytes).collect()
     }
 
-    pub(super) fn train_sentencepiece(
+    pub(super) fn train_sentencepiece<C: Borrow<WordCounts>>(
         &self,
-        counts: &WordCounts,
+        counts: C,
         look: &mut dyn FnMut(&Progress) -> Result<()>,
     ) -> Result<Tokenizer> {
         let meta = self.meta_pieces().len();
-        let chars = self.required_chars(counts)?;
+        let chars = self.required_chars(counts.borrow())?;
         let needed = meta + chars.len();
         if self.vocab_size < needed {
             return Err(Error::unsupported(format!(
@@ -75,23 +76,24 @@ impl Trainer {
             symbols: self.vocab_size - meta,
             count: self.min_frequency,
         };
-        let mut fill = |give: &mut Fill<'_>| {
+        let fill = |give: &mut Fill<'_>| {
+            let counts = counts;
             let mut row = Vec::new();
-            counts.entries(&mut |entry| {
+            counts.borrow().entries(&mut |entry| {
                 row.clear();
                 for char in chars_of(entry.word)? {
                     match ids.get(&char) {
                         Some(&id) => row.push(id),
                         None => {
-                            give(&row, entry.count, 0)?;
+                            give(&row, entry.count)?;
                             row.clear();
                         }
                     }
                 }
-                give(&row, entry.count, 0)
+                give(&row, entry.count)
             })
         };
-        merge_words(&mut symbols, Ties::Shortest, goal, &mut fill, look)?;
+        merge_words(&mut symbols, Ties::Shortest, goal, fill, look)?;
         format::sentencepiece::read(&self.model_file(&symbols, chars.len())?)
     }
 

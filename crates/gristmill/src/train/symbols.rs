@@ -15,12 +15,14 @@ use crate::vocab::MAX_ID;
 pub(super) struct Limits {
     /// The size of a joined symbol is at most this.
     pub(super) size: Option<u32>,
-    /// Also of one joined from two first symbols; `tokenizers` has it otherwise.
+    /// Also of one joined from two symbols of size 1; `tokenizers` has it otherwise.
     pub(super) size_of_first: bool,
     /// Scripts must not mix.
     pub(super) scripts: bool,
     /// What would become a symbol of another length stays apart; else it is refused.
     pub(super) known_stay: bool,
+    /// Two ways may lead to one string, beside that of a special token.
+    pub(super) many_ways: bool,
 }
 
 /// All symbols so far.
@@ -54,6 +56,19 @@ impl Symbols {
         self.known = Some(HashMap::default());
         self.prefix = prefix.as_bytes().to_vec();
         self
+    }
+
+    /// Whether each string is made of one pair only. That is so where every text has its first symbols
+    /// as they are: within a string the merges are then the same wherever it stands.
+    pub(super) fn one_way(&self) -> bool {
+        !self.limits.many_ways
+    }
+
+    /// From now on each symbol that was made so far takes one slot.
+    pub(super) fn unify_spans(&mut self) {
+        for span in &mut self.spans {
+            *span = (*span).min(1);
+        }
     }
 
     /// The number of symbols.
@@ -122,11 +137,12 @@ impl Symbols {
     }
 
     /// Whether two symbols may be joined.
-    pub(super) fn may_join(&self, left: u32, right: u32, first: bool) -> bool {
+    pub(super) fn may_join(&self, left: u32, right: u32) -> bool {
         let limits = &self.limits;
+        let (one, other) = (self.size(left), self.size(right));
         if let Some(most) = limits.size
-            && (!first || limits.size_of_first)
-            && self.size(left) + self.size(right) > most
+            && (limits.size_of_first || one.max(other) > 1)
+            && one + other > most
         {
             return false;
         }

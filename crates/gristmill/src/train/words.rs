@@ -1,10 +1,11 @@
 //! The words of a training as rows of symbols, in one arena, with their counts.
 //!
-//! Every symbol has as many slots as the first symbols it was merged from. Its first and its last
-//! slot hold its id; what lies between is dead. So both neighbours of a symbol are found without a
-//! search, a pair is named by the place where it starts, and nothing ever moves. A border stands
-//! before and after each word. The count of a short word follows its border; those of long words,
-//! which stand at the end, are in a table. Tested through the merging.
+//! Every symbol has as many slots as its span says. Its first and its last slot hold its id; what lies
+//! between is dead. So both neighbours of a symbol are found without a search, a pair is named by the
+//! place where it starts, and between two [compactions](Words::compact) nothing ever moves. A border
+//! stands before and after each word, and the word's count follows the latter; long words have theirs
+//! in a table as well, so that no walk to a count is long. Words keep the order they came in. Tested
+//! through the merging.
 
 use crate::error::{Error, Result};
 
@@ -19,17 +20,21 @@ pub(super) trait Slot: Copy + Eq {
     const DEAD: Self;
     /// Ids are below this.
     const END: u32;
+    /// A count of so much or more stands in the slots after this one.
+    const LARGE: u64;
 
     fn of(id: u32) -> Self;
     fn id(self) -> u32;
-    fn push_count(slots: &mut Vec<Self>, count: u64);
-    fn count(slots: &[Self]) -> u64;
+    /// The low part of a number.
+    fn part(number: u64) -> Self;
+    fn number(self) -> u64;
 }
 
 impl Slot for u16 {
     const BORDER: u16 = u16::MAX;
     const DEAD: u16 = u16::MAX - 1;
     const END: u32 = Self::DEAD as u32;
+    const LARGE: u64 = u16::MAX as u64;
 
     fn of(id: u32) -> u16 {
         id as u16
@@ -39,13 +44,12 @@ impl Slot for u16 {
         u32::from(self)
     }
 
-    fn push_count(slots: &mut Vec<u16>, count: u64) {
-        slots.extend([0, 16, 32, 48].map(|shift| (count >> shift) as u16));
+    fn part(number: u64) -> u16 {
+        number as u16
     }
 
-    fn count(slots: &[u16]) -> u64 {
-        let parts = slots.iter().take(4).rev();
-        parts.fold(0, |count, &part| count << 16 | u64::from(part))
+    fn number(self) -> u64 {
+        u64::from(self)
     }
 }
 
@@ -53,6 +57,7 @@ impl Slot for u32 {
     const BORDER: u32 = u32::MAX;
     const DEAD: u32 = u32::MAX - 1;
     const END: u32 = Self::DEAD;
+    const LARGE: u64 = u32::MAX as u64;
 
     fn of(id: u32) -> u32 {
         id
@@ -62,76 +67,47 @@ impl Slot for u32 {
         self
     }
 
-    fn push_count(slots: &mut Vec<u32>, count: u64) {
-        slots.extend([count as u32, (count >> 32) as u32]);
+    fn part(number: u64) -> u32 {
+        number as u32
     }
 
-    fn count(slots: &[u32]) -> u64 {
-        let parts = slots.iter().take(2).rev();
-        parts.fold(0, |count, &part| count << 32 | u64::from(part))
+    fn number(self) -> u64 {
+        u64::from(self)
     }
+}
+
+/// The slots of a count: one, or a sign and so many parts of it.
+fn push_count<S: Slot>(slots: &mut Vec<S>, count: u64) {
+    if count < S::LARGE {
+        slots.push(S::part(count));
+        return;
+    }
+    slots.push(S::part(S::LARGE));
+    let bits = 8 * size_of::<S>();
+    slots.extend((0..64).step_by(bits).map(|shift| S::part(count >> shift)));
+}
+
+/// The count that `slots` begin with, and how many slots it takes.
+fn count_of<S: Slot>(slots: &[S]) -> (u64, usize) {
+    let Some((&first, rest)) = slots.split_first() else {
+        return (0, 0);
+    };
+    if first.number() < S::LARGE {
+        return (first.number(), 1);
+    }
+    let bits = 8 * size_of::<S>();
+    let parts = 64 / bits;
+    let parts_read = rest.iter().take(parts).rev();
+    let count = parts_read.fold(0, |count, part| count << bits | part.number());
+    (count, 1 + parts)
 }
 
 /// All words.
 pub(super) struct Words<S> {
     pub(super) slots: Vec<S>,
-    /// From here on words are long.
-    long_from: u32,
     /// Where each long word ends, and its count.
     long: Vec<(u32, u64)>,
-    /// Where each word starts, and where the texts have it first, if that matters.
-    firsts: Vec<(u32, u64)>,
-    ordered: bool,
-}
-
-/// Takes words in; the long ones wait.
-pub(super) struct Builder<S> {
-    words: Words<S>,
-    waiting: Vec<(Box<[u32]>, u64, u64)>,
-}
-
-impl<S: Slot> Builder<S> {
-    /// `ordered` words come in the order in which the texts have them.
-    pub(super) fn new(ordered: bool) -> Builder<S> {
-        Builder {
-            words: Words {
-                slots: vec![S::BORDER],
-                long_from: u32::MAX,
-                long: Vec::new(),
-                firsts: Vec::new(),
-                ordered,
-            },
-            waiting: Vec::new(),
-        }
-    }
-
-    /// Take in a word. One symbol has no pairs, so it is left out.
-    pub(super) fn push(&mut self, word: &[u32], count: u64, first: u64) -> Result<()> {
-        match word.len() {
-            0 | 1 => Ok(()),
-            2..=SHORT => {
-                self.words.push(word, first)?;
-                S::push_count(&mut self.words.slots, count);
-                self.words.slots.push(S::BORDER);
-                Ok(())
-            }
-            _ => {
-                self.waiting.push((word.into(), count, first));
-                Ok(())
-            }
-        }
-    }
-
-    pub(super) fn finish(self) -> Result<Words<S>> {
-        let mut words = self.words;
-        words.long_from = place(words.slots.len())?;
-        for (word, count, first) in self.waiting {
-            words.push(&word, first)?;
-            let end = place(words.slots.len())?;
-            words.long.push((end, count));
-        }
-        Ok(words)
-    }
+    len: usize,
 }
 
 /// A place in the arena, which has fewer than four billion.
@@ -145,64 +121,103 @@ fn place(at: usize) -> Result<u32> {
 }
 
 impl<S: Slot> Words<S> {
-    fn push(&mut self, word: &[u32], first: u64) -> Result<()> {
-        let start = place(self.slots.len())?;
-        if self.ordered {
-            self.firsts.push((start, first));
+    pub(super) fn new() -> Words<S> {
+        Words {
+            slots: vec![S::BORDER],
+            long: Vec::new(),
+            len: 0,
         }
-        self.slots.extend(word.iter().map(|&id| S::of(id)));
+    }
+
+    /// The number of words.
+    pub(super) fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Take in a word. One symbol has no pairs, so it is left out.
+    pub(super) fn push(&mut self, word: impl Iterator<Item = u32>, count: u64) -> Result<()> {
+        let start = self.slots.len();
+        self.slots.extend(word.map(S::of));
+        self.close(start, count)
+    }
+
+    /// End the word that began at `start`, or forget it if it has no pairs.
+    fn close(&mut self, start: usize, count: u64) -> Result<()> {
+        let length = self.slots.len() - start;
+        if length < 2 {
+            self.slots.truncate(start);
+            return Ok(());
+        }
+        let end = place(self.slots.len())?;
+        if length > SHORT {
+            self.long.push((end, count));
+        }
         self.slots.push(S::BORDER);
+        push_count(&mut self.slots, count);
+        self.slots.push(S::BORDER);
+        self.len += 1;
         place(self.slots.len()).map(drop)
     }
 
     /// Where the word that holds `at` ends, and its count.
     #[inline]
     pub(super) fn count_at(&self, at: u32) -> (u32, u64) {
-        if at >= self.long_from {
-            let word = self.long.partition_point(|&(end, _)| end <= at);
-            return self.long[word];
-        }
         let rest = &self.slots[at as usize..];
-        let length = rest
-            .iter()
-            .position(|&slot| slot == S::BORDER)
-            .unwrap_or(rest.len());
-        let count = S::count(rest.get(length + 1..).unwrap_or_default());
-        (at + length as u32, count)
-    }
-
-    /// Where the texts have a place first, in bytes.
-    pub(super) fn first_at(&self, at: u32) -> u64 {
-        let after = self.firsts.partition_point(|&(start, _)| start <= at);
-        match after.checked_sub(1).map(|word| self.firsts[word]) {
-            Some((start, first)) => first + u64::from(at - start),
-            None => 0,
+        let near = &rest[..rest.len().min(SHORT + 1)];
+        if let Some(length) = near.iter().position(|&slot| slot == S::BORDER) {
+            return (at + length as u32, count_of(&rest[length + 1..]).0);
         }
+        let word = self.long.partition_point(|&(end, _)| end <= at);
+        self.long.get(word).copied().unwrap_or((u32::MAX, 0))
     }
 
-    /// Where long words begin.
-    pub(super) fn long_from(&self) -> u32 {
-        self.long_from
+    /// Give `found` each word: where it starts, its slots, and its count.
+    pub(super) fn each(&self, mut found: impl FnMut(u32, &[S], u64)) {
+        let mut start = 1;
+        while start < self.slots.len() {
+            let end = self.count_at(start as u32).0 as usize;
+            let (count, width) = count_of(&self.slots[end + 1..]);
+            found(start as u32, &self.slots[start..end], count);
+            start = end + width + 2;
+        }
     }
 
     /// Give `found` the place and the two symbols of every pair of neighbours, and the word's count.
-    pub(super) fn pairs(&self, mut found: impl FnMut(u32, u32, u32, u64)) {
-        let mut at = 1u32;
-        let end = self.slots.len() as u32;
-        let count_slots = size_of::<u64>() / size_of::<S>();
-        while at < end {
-            let (stop, count) = self.count_at(at);
-            let word = &self.slots[at as usize..stop.min(end) as usize];
-            let is_long = at >= self.long_from;
-            let word = word.strip_suffix(&[S::BORDER]).unwrap_or(word);
-            for (place, pair) in (at..).zip(word.windows(2)) {
-                found(place, pair[0].id(), pair[1].id(), count);
+    pub(super) fn pairs(
+        &self,
+        span: impl Fn(u32) -> u32,
+        mut found: impl FnMut(u32, u32, u32, u64),
+    ) {
+        self.each(|start, word, count| {
+            let mut at = 0;
+            let mut left = word[0].id();
+            loop {
+                let next = at + span(left) as usize;
+                let Some(right) = word.get(next).map(|slot| slot.id()) else {
+                    return;
+                };
+                found(start + at as u32, left, right, count);
+                (at, left) = (next, right);
             }
-            at = if is_long {
-                stop
-            } else {
-                stop + 2 + count_slots as u32
-            };
-        }
+        });
+    }
+
+    /// The words with one slot for each symbol, without those of one symbol.
+    pub(super) fn compact<T: Slot>(self, span: impl Fn(u32) -> u32) -> Result<Words<T>> {
+        let mut compacted = Words::new();
+        let mut done = Ok(());
+        self.each(|_, word, count| {
+            if done.is_err() {
+                return;
+            }
+            let mut at = 0;
+            let symbols = std::iter::from_fn(|| {
+                let id = word.get(at)?.id();
+                at += span(id) as usize;
+                Some(id)
+            });
+            done = compacted.push(symbols, count);
+        });
+        done.map(|()| compacted)
     }
 }
