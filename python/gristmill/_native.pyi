@@ -23,6 +23,7 @@ _Paths: TypeAlias = str | os.PathLike[str] | Iterable[str | os.PathLike[str]]
 
 __all__ = [
     "EMBEDDED",
+    "CorpusError",
     "DecodeStream",
     "StreamBatch",
     "StreamTexts",
@@ -33,13 +34,19 @@ __all__ = [
     "__version__",
     "_restore",
     "extend",
+    "inspect_input",
     "prune",
+    "run_job",
+    "run_jobs",
 ]
 __version__: str
 EMBEDDED: tuple[str, ...]
 
 class TokenizerError(ValueError):
     """A tokenizer file that cannot be used exactly, or a text that cannot be encoded as asked."""
+
+class CorpusError(ValueError):
+    """An input that cannot be read as asked, or an output that cannot hold what was asked for."""
 
 def _restore(
     data: bytes,
@@ -563,4 +570,53 @@ def extend(
 def prune(tokenizer: Tokenizer, /, vocab_size: int) -> Tokenizer:
     """Leave out the last merges of a byte-level tokenizer until it has `vocab_size` tokens,
     special ones included. What stays keeps its order and closes up.
+    """
+
+def inspect_input(
+    path: str | os.PathLike[str],
+    /,
+    *,
+    format: str | None = None,
+    separator: str | None = None,
+    unit_bytes: int = 67108864,
+) -> str:
+    """What a file of texts is, as JSON: path, format, compression, size, modified (nanoseconds
+    of Unix time), units (start and end of ranges of about `unit_bytes` that hold all of it),
+    splittable, rows.
+
+    What the file begins with decides before what it is called. `format` says what it is after all;
+    `separator` is what stands between documents of plain text, which are whole files without it.
+    What is known to be no text is a CorpusError.
+    """
+
+def run_job(
+    tokenizer: Tokenizer,
+    job: str,
+    /,
+    *,
+    threads: int,
+    max_memory: int,
+    on_shard: Callable[[str], object],
+    on_progress: Callable[[str], object] | None = None,
+) -> None:
+    """Make the shards of one job; see `run_jobs`."""
+
+def run_jobs(
+    tokenizer: Tokenizer,
+    jobs: Sequence[str],
+    /,
+    *,
+    threads: int,
+    max_memory: int,
+    on_shard: Callable[[str], object],
+    on_progress: Callable[[str], object] | None = None,
+    block_bytes: int = 0,
+) -> None:
+    """Make the shards of jobs, each a JSON object as `gristmill_corpus::Job` has it.
+
+    A shard's bytes depend on its job alone. When its files are complete, synced and under their
+    names, `on_shard` is called with its report, JSON as well; `on_progress` is called with counts a
+    few times a second. What a call of them raises ends the run and is raised here. As many jobs are
+    under way at once as keep the threads busy, never more than there are threads. `block_bytes` is
+    how much is read at a time; 0 leaves it to `max_memory`.
     """

@@ -152,7 +152,7 @@ pub struct ShardReport {
     pub text_bytes: u64,
     /// Bytes read from files.
     pub read_bytes: u64,
-    /// Ids written, those at the ends of documents included.
+    /// Ids of the documents, without those that an output puts around them.
     pub tokens: u64,
     /// The largest id.
     pub largest: Option<u32>,

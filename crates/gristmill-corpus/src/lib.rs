@@ -9,6 +9,7 @@
 mod error;
 mod job;
 pub mod read;
+pub mod run;
 pub mod write;
 
 pub use error::{Error, Result};

@@ -16,18 +16,44 @@ pyo3::create_exception!(
     "A tokenizer file that cannot be used exactly, or a text that cannot be encoded as asked."
 );
 
+pyo3::create_exception!(
+    gristmill,
+    CorpusError,
+    PyValueError,
+    "An input that cannot be read as asked, or an output that cannot hold what was asked for."
+);
+
 /// An error on its way to Python. The orphan rule asks for a type of our own.
-pub(crate) struct PyError(gristmill::Error);
+pub(crate) enum PyError {
+    Tokenizer(gristmill::Error),
+    Corpus(gristmill_corpus::Error),
+}
 
 impl From<gristmill::Error> for PyError {
     fn from(error: gristmill::Error) -> Self {
-        PyError(error)
+        PyError::Tokenizer(error)
+    }
+}
+
+impl From<gristmill_corpus::Error> for PyError {
+    fn from(error: gristmill_corpus::Error) -> Self {
+        match error {
+            gristmill_corpus::Error::Tokenizer(error) => PyError::Tokenizer(error),
+            other => PyError::Corpus(other),
+        }
     }
 }
 
 impl From<PyError> for PyErr {
-    fn from(PyError(error): PyError) -> PyErr {
+    fn from(error: PyError) -> PyErr {
         use gristmill::Error;
+        let error = match error {
+            PyError::Tokenizer(error) => error,
+            PyError::Corpus(gristmill_corpus::Error::Io { path, source }) => {
+                return io_error(path.into_os_string(), &source);
+            }
+            PyError::Corpus(error) => return CorpusError::new_err(error.to_string()),
+        };
         match &error {
             Error::Io { path, source } => io_error(path.as_os_str().to_owned(), source),
             Error::NotFound { .. } => PyFileNotFoundError::new_err(error.to_string()),

@@ -1,6 +1,7 @@
 //! The native module `gristmill._native`: PyO3 only, no logic. Documented in `_native.pyi`.
 
 mod arguments;
+mod corpus;
 mod error;
 mod interrupt;
 mod ints;
@@ -13,7 +14,9 @@ use pyo3::prelude::*;
 #[pymodule(gil_used = false)]
 mod _native {
     #[pymodule_export]
-    use crate::error::TokenizerError;
+    use crate::corpus::{inspect_input, run_job, run_jobs};
+    #[pymodule_export]
+    use crate::error::{CorpusError, TokenizerError};
     #[pymodule_export]
     use crate::stream::{PyDecodeStream, PyStreamBatch, PyStreamTexts};
     #[pymodule_export]

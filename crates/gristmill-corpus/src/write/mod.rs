@@ -28,9 +28,7 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 
 pub use aside::ASIDE;
-#[expect(unused_imports)]
 pub(crate) use aside::{Aside, Place};
-
 pub use finish::{LIST, List, Shard, finish_output};
 
 use crate::{Error, Result, Written};
