@@ -101,8 +101,8 @@ impl Chunks {
 
     fn close(&mut self) -> Result<()> {
         let name = match self.format {
-            Format::Mds => format!("{}.{:05}", self.place.name, self.number),
-            _ => format!("chunk-{}-{}", self.place.name, self.number),
+            Format::Mds => format!("{}.{:06}", self.place.name, self.number),
+            _ => format!("chunk-{}-{:06}", self.place.name, self.number),
         };
         self.number += 1;
         let (file, extension) = match self.format {

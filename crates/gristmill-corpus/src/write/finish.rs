@@ -45,7 +45,8 @@ pub struct Shard {
     pub files: Vec<Written>,
 }
 
-/// Make what stands beside the shards of an output, from the number of documents and the files of each.
+/// Make what stands beside the shards of an output, from the number of documents and the files of each, in
+/// the order of the shards and in the order in which the writer gave its files.
 /// Files of other outputs are passed over.
 pub fn finish_output(
     folder: &Path,
@@ -64,7 +65,6 @@ pub fn finish_output(
     };
     for (documents, mut files) in shards {
         files.retain(|file| file.name.starts_with(&prefix));
-        files.sort_by(|a, b| a.name.cmp(&b.name));
         list.documents += documents;
         list.tokens += files.iter().map(|file| file.tokens).sum::<u64>();
         list.shards.push(Shard { documents, files });

@@ -89,7 +89,7 @@ impl Flat {
     fn create(&mut self) -> Result<Part> {
         let mut stem = self.place.name.clone();
         if self.numbered {
-            stem = format!("{stem}-{:04}", self.number);
+            stem = format!("{stem}-{:06}", self.number);
             self.number += 1;
         }
         let (stem, name, ends) = match self.format {
@@ -226,7 +226,6 @@ impl ShardWriter for Flat {
         // A shard without documents is a file without ids.
         self.part()?;
         self.close()?;
-        self.written.sort_by(|a, b| a.name.cmp(&b.name));
         Ok(self.written)
     }
 }

@@ -21,7 +21,7 @@ mod pack;
 mod rows;
 mod table;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 
 use std::path::Path;
 
@@ -30,6 +30,11 @@ use serde::{Deserialize, Serialize};
 pub use aside::ASIDE;
 pub(crate) use aside::{Aside, Place};
 pub use finish::{LIST, List, Shard, finish_output};
+pub(crate) use flat::{LLMC_HEADER, llmc_magic};
+pub(crate) use megatron::{
+    MAGIC as MEGATRON_MAGIC, VERSION as MEGATRON_VERSION, code as megatron_code,
+};
+pub(crate) use table::COLUMN;
 
 use crate::{Error, Result, Written};
 
@@ -227,6 +232,16 @@ pub trait ShardWriter: Send {
 /// The writer of the shard of this name ([`crate::Job::shard_name`]). Its files go to the folder of the
 /// format in this one.
 pub fn open(output: &Output, folder: &Path, name: &str) -> Result<Box<dyn ShardWriter>> {
+    let writer = open_bare(output, folder, name)?;
+    Ok(Box::new(framed::Framed::new(output, writer)))
+}
+
+/// The writer of documents that bring what stands around them.
+pub(crate) fn open_bare(
+    output: &Output,
+    folder: &Path,
+    name: &str,
+) -> Result<Box<dyn ShardWriter>> {
     check(output)?;
     let width = width(output)?;
     let place = aside::Place::new(folder, output.format.name(), name)?;
@@ -246,7 +261,7 @@ pub fn open(output: &Output, folder: &Path, name: &str) -> Result<Box<dyn ShardW
         }
         _ => Box::new(flat::Flat::new(place, output, width)),
     };
-    Ok(Box::new(framed::Framed::new(output, writer)))
+    Ok(writer)
 }
 
 fn in_rows(

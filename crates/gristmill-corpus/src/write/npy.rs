@@ -102,7 +102,7 @@ impl Npy {
 
     fn create(&mut self) -> Result<(Aside, Beside, u64)> {
         let stem = match self.per_file {
-            Some(_) => format!("{}-{:04}", self.place.name, self.number),
+            Some(_) => format!("{}-{:06}", self.place.name, self.number),
             None => self.place.name.clone(),
         };
         self.number += 1;

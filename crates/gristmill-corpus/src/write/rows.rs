@@ -167,6 +167,10 @@ impl ShardWriter for Rows {
     fn document(&mut self, ids: &[u32]) -> Result<()> {
         let document = self.document;
         self.document += 1;
+        if ids.is_empty() {
+            // It has no piece, and is there by its number alone.
+            return Ok(());
+        }
         match self.pack {
             Pack::Concat => self.put_all(ids, document),
             Pack::None => {
@@ -179,7 +183,7 @@ impl ShardWriter for Rows {
                 if !full.is_empty() {
                     self.put_all(full, document)?;
                 }
-                if !rest.is_empty() || ids.is_empty() {
+                if !rest.is_empty() {
                     self.packer.add(rest, document);
                 }
                 if self.packer.is_full() {

@@ -90,7 +90,7 @@ impl Table {
 
     fn create(&mut self) -> Result<Part> {
         let stem = match self.per_file {
-            Some(_) => format!("{}-{:04}", self.place.name, self.number),
+            Some(_) => format!("{}-{:06}", self.place.name, self.number),
             None => self.place.name.clone(),
         };
         self.number += 1;

@@ -5,8 +5,15 @@ use std::path::Path;
 
 use super::*;
 
+/// A folder in memory, where there is one: every file is synced, which takes disks their time.
+pub(crate) fn folder() -> tempfile::TempDir {
+    tempfile::tempdir_in("/dev/shm")
+        .or_else(|_| tempfile::tempdir())
+        .unwrap()
+}
+
 /// An output without options, as far as the format allows.
-pub(super) fn output(format: Format) -> Output {
+pub(crate) fn output(format: Format) -> Output {
     Output {
         format,
         before: vec![],
@@ -25,7 +32,7 @@ pub(super) fn output(format: Format) -> Output {
 }
 
 /// Write one shard and rename its files.
-pub(super) fn shard(
+pub(crate) fn shard(
     output: &Output,
     folder: &Path,
     name: &str,
@@ -50,7 +57,7 @@ fn documents() -> Vec<Vec<u32>> {
 #[test]
 fn what_is_reported_is_what_is_on_disk_and_nothing_is_left_aside() {
     for format in Format::ALL {
-        let folder = tempfile::tempdir().unwrap();
+        let folder = folder();
         let written = shard(&output(format), folder.path(), "shard-000000", &documents());
         for file in &written {
             let bytes = fs::read(folder.path().join(&file.name)).unwrap();
@@ -60,7 +67,7 @@ fn what_is_reported_is_what_is_on_disk_and_nothing_is_left_aside() {
             assert!(
                 file.name
                     .starts_with(&format!("{}/shard-000000", format.name()))
-                    || file.name == "litdata/chunk-shard-000000-0.bin",
+                    || file.name == "litdata/chunk-shard-000000-000000.bin",
                 "{}",
                 file.name
             );
@@ -83,7 +90,7 @@ fn what_is_reported_is_what_is_on_disk_and_nothing_is_left_aside() {
 #[test]
 fn a_shard_that_is_not_finished_leaves_nothing() {
     for format in Format::ALL {
-        let folder = tempfile::tempdir().unwrap();
+        let folder = folder();
         let mut writer = open(&output(format), folder.path(), "a").unwrap();
         writer.document(&[1, 2, 3]).unwrap();
         drop(writer);
@@ -97,7 +104,7 @@ fn a_shard_that_is_not_finished_leaves_nothing() {
 #[test]
 fn a_shard_without_documents_can_be_written() {
     for format in Format::ALL {
-        let folder = tempfile::tempdir().unwrap();
+        let folder = folder();
         let written = shard(&output(format), folder.path(), "a", &[]);
         let list = finish_output(folder.path(), &output(format), [(0, written)]).unwrap();
         assert!(
@@ -111,7 +118,7 @@ fn a_shard_without_documents_can_be_written() {
 #[test]
 fn a_full_disk_is_an_error_with_the_path() {
     for format in Format::ALL {
-        let folder = tempfile::tempdir().unwrap();
+        let folder = folder();
         let names = shard(&output(format), folder.path(), "a", &documents());
         for file in &names {
             let place = folder.path().join(format!("{}{ASIDE}", file.name));
@@ -171,7 +178,7 @@ fn widths_follow_the_largest_possible_id() {
 
 #[test]
 fn ids_beyond_the_tokenizers_are_refused() {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = folder();
     let mut writer = open(&output(Format::Megatron), folder.path(), "a").unwrap();
     let error = writer.document(&[299, 300]).unwrap_err().to_string();
     assert!(error.contains("gave the id 300"), "{error}");
