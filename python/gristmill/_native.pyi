@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
+from pathlib import Path
 from typing import Any, Literal, SupportsIndex, TypeAlias, TypeVar, final, overload
 
 import numpy as np
@@ -25,6 +26,7 @@ __all__ = [
     "EMBEDDED",
     "CorpusError",
     "DecodeStream",
+    "Shards",
     "StreamBatch",
     "StreamTexts",
     "Tokenizer",
@@ -33,11 +35,15 @@ __all__ = [
     "WordCounts",
     "__version__",
     "_restore",
+    "check_output",
+    "convert_shards",
     "extend",
+    "finish_output",
     "inspect_input",
     "prune",
     "run_job",
     "run_jobs",
+    "verify_shards",
 ]
 __version__: str
 EMBEDDED: tuple[str, ...]
@@ -620,3 +626,66 @@ def run_jobs(
     under way at once as keep the threads busy, never more than there are threads. `block_bytes` is
     how much is read at a time; 0 leaves it to `max_memory`.
     """
+
+def check_output(output: str, /) -> None:
+    """Refuse an output (JSON, as `gristmill_corpus::write::Output` has it) that cannot be written,
+    such as ids that do not fit into the format: a CorpusError that says why.
+    """
+
+def finish_output(folder: str | os.PathLike[str], output: str, reports: str, /) -> str:
+    """Write what stands beside all shards of an output: `shards.json`, and `index.json` of formats
+    that have one. `reports` is a JSON list of the reports of all shards in their order. What was
+    written comes back as JSON.
+    """
+
+def verify_shards(
+    path: str | os.PathLike[str],
+    /,
+    *,
+    format: str | None = None,
+    threads: int = 0,
+) -> str:
+    """Read every byte and every id of shards and compare them with their list; JSON: files, bytes,
+    documents, bare (without any id), tokens, largest, begun and ended (documents with what is to
+    stand before and behind them), problems.
+    """
+
+def convert_shards(
+    paths: Sequence[str | os.PathLike[str]],
+    folder: str | os.PathLike[str],
+    output: str,
+    /,
+    *,
+    format: str | None = None,
+    shard_tokens: int | None = None,
+) -> str:
+    """Write the documents of shards, one behind the other, as another output: in shards that end
+    with the document that reaches `shard_tokens`, or in one. What stands around documents stays.
+    JSON: documents, tokens, files.
+    """
+
+@final
+class Shards:
+    """The shards of one format, read by the numbers of their documents.
+
+    A folder that `gristmill tokenize` wrote, the folder of one format in it, or a file that some
+    other program wrote. Documents come with what stands around them. Files that are cut off or
+    changed are a CorpusError that says what and where.
+    """
+
+    def __new__(cls, path: str | os.PathLike[str], /, *, format: str | None = None) -> Shards:
+        """Open shards; `format` is needed where a folder holds several."""
+
+    def __len__(self) -> int:
+        """The number of documents."""
+
+    def __getitem__(self, document: int, /) -> NDArray[np.uint32]:
+        """The ids of a document."""
+
+    @property
+    def list(self) -> str:
+        """What there is, as JSON: output, width, documents, tokens, shards."""
+
+    @property
+    def folder(self) -> Path:
+        """The folder that the names of files are in."""

@@ -9,11 +9,8 @@
 mod error;
 mod job;
 pub mod read;
-<<<<<<< HEAD
 pub mod run;
-=======
 pub mod shards;
->>>>>>> 358f79f (Shards read back by number, verified, converted and merged)
 pub mod write;
 
 pub use error::{Error, Result};

@@ -5,6 +5,7 @@ mod corpus;
 mod error;
 mod interrupt;
 mod ints;
+mod shards;
 mod stream;
 mod tokenizer;
 mod train;
@@ -17,6 +18,8 @@ mod _native {
     use crate::corpus::{inspect_input, run_job, run_jobs};
     #[pymodule_export]
     use crate::error::{CorpusError, TokenizerError};
+    #[pymodule_export]
+    use crate::shards::{PyShards, check_output, convert_shards, finish_output, verify_shards};
     #[pymodule_export]
     use crate::stream::{PyDecodeStream, PyStreamBatch, PyStreamTexts};
     #[pymodule_export]
