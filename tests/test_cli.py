@@ -107,8 +107,8 @@ def test_no_command() -> None:
 
 
 def test_mistyped_command() -> None:
-    message = run("cuont", "x").failed(2)
-    assert "'cuont'; did you mean count?" in message
+    message = run("cout", "x").failed(2)
+    assert "'cout'; did you mean count?" in message
     assert "gristmill --help" in message
 
 

@@ -16,7 +16,7 @@ import sys
 from collections.abc import Sequence
 
 from gristmill import TokenizerError
-from gristmill.cli import arguments, jobs, training
+from gristmill.cli import arguments, jobs, shards, training
 from gristmill.cli.files import about, remove_unfinished
 from gristmill.cli.interrupt import leaving_promptly
 from gristmill.cli.messages import (
@@ -101,6 +101,10 @@ def run(argv: list[str]) -> int:
         "train": (arguments.train_parser, training.train),
         "evaluate": (arguments.evaluate_parser, training.evaluate),
         "serve": (arguments.serve_parser, jobs.serve),
+        "verify": (shards.verify_parser, shards.verify),
+        "cat": (shards.cat_parser, shards.cat),
+        "convert": (shards.convert_parser, shards.convert),
+        "merge": (shards.merge_parser, shards.merge),
     }[command]
     # Intermixed: options may stand between file names.
     options = build().parse_intermixed_args(rest)

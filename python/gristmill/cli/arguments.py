@@ -18,6 +18,10 @@ COMMANDS = {
     "train": "train a tokenizer on files of texts",
     "evaluate": "say how well tokenizers do on files of text",
     "serve": "serve tokenizers over HTTP, with a playground page",
+    "verify": "check shards, every byte and every id of them",
+    "cat": "print documents of shards",
+    "convert": "write shards in another format",
+    "merge": "make one shard of many",
 }
 TOKENIZER_HELP = (
     f"an embedded tokenizer ({', '.join(EMBEDDED)}), a tokenizer file or a folder with one, "
