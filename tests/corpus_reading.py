@@ -5,7 +5,9 @@ however many threads it is read, Gristmill has to find these records.
 """
 
 import bz2
+import csv
 import gzip
+import io
 import json
 import lzma
 import re
@@ -79,4 +81,22 @@ def txt(data: bytes, separator: str | None) -> Records:
             records.append(("bad", "invalid UTF-8"))
             continue
         records.append(("text", text.removesuffix("\r") if separator == "\n" else text))
+    return records
+
+
+def csv_rows(data: bytes, field: str = "text", comma: str = ",") -> Records:
+    """The records of a file of comma-separated values."""
+    text = data.removeprefix(b"\xef\xbb\xbf").decode(errors="surrogateescape")
+    rows = [row for row in csv.reader(io.StringIO(text, newline=""), delimiter=comma) if row]
+    if not rows:
+        return []
+    column = len(rows[0]) - 1 - rows[0][::-1].index(field)
+    records: Records = []
+    for row in rows[1:]:
+        if re.search("[\udc80-\udcff]", "".join(row)):
+            records.append(("bad", "invalid UTF-8"))
+        elif len(row) <= column:
+            records.append(("bad", "no such field"))
+        else:
+            records.append(("text", row[column]))
     return records

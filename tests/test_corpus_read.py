@@ -14,6 +14,8 @@ from typing import Any
 import corpus_reading as slow
 import gristmill
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from gristmill import _native
 
@@ -94,10 +96,22 @@ HOSTILE_JSON = [
 HOSTILE = b"\xef\xbb\xbf" + b"\n".join(HOSTILE_JSON)
 
 
-def job(path: Path, folder: Path, unit_bytes: int = 1 << 26, **read: Any) -> dict[str, Any]:
+HOSTILE_CSV = (
+    b'\xef\xbb\xbf\r\nid,text,"text",x\r\n1,a,plain,z\n2,,"quoted, with ""quotes""",z\r\n'
+    b'3,,"two\nlines\r\nthree\rfour",z\r\r\n\n4,,,z\n5,,"",z\n6\n7,short\n8,,in"side"," z\n'
+    b'"\n9,,"closed" behind"x",z\n10,,\xff,z\n\xff,,fine,z\n11,,more,z,and,more\n'
+    b'12,,"""",z\n13,,"a""",z\n14,, "spaced" ,z\n15,,last'
+)
+
+
+def job(
+    path: Path, folder: Path, unit_bytes: int = 1 << 26, format: str | None = None, **read: Any
+) -> dict[str, Any]:
     read = {**READ, **read}
     separator = read["separator"]
-    found = json.loads(_native.inspect_input(path, separator=separator, unit_bytes=unit_bytes))
+    found = json.loads(
+        _native.inspect_input(path, format=format, separator=separator, unit_bytes=unit_bytes)
+    )
     unit = {name: found[name] for name in ("path", "format", "compression", "size", "modified")}
     return {
         "number": 0,
@@ -225,3 +239,106 @@ def test_text_is_cut_at_separators(tmp_path: Path, separator: str | None) -> Non
             one = job(path, folder, unit_bytes, separator=separator)
             [report] = run(one, threads=2, block_bytes=block_bytes)
             check(folder, report, slow.txt(data, separator))
+
+
+@pytest.mark.parametrize("comma", [",", "\t"])
+def test_csv_is_read_as_the_csv_module_reads_it(tmp_path: Path, comma: str) -> None:
+    path = tmp_path / ("a.csv" if comma == "," else "a.tsv")
+    for number, end in enumerate([b"", b"\n", b"\r", b",z\r\n\r\n"]):
+        data = (HOSTILE_CSV + end).replace(b",", comma.encode())
+        path.write_bytes(data)
+        folder = tmp_path / str(number)
+        for threads, block_bytes in [(1, 0), (2, 1), (1, 2), (7, 3), (2, 50)]:
+            [report] = run(job(path, folder), threads=threads, block_bytes=block_bytes)
+            check(folder, report, slow.csv_rows(data, comma=comma))
+
+
+def test_quotes_that_never_end_are_one_bad_record(tmp_path: Path) -> None:
+    path = tmp_path / "a.csv"
+    path.write_bytes(b'text\ngood\n"never\nends\n' + b"more\n" * 100)
+    [report] = run(job(path, tmp_path), block_bytes=10)
+    check(tmp_path, report, [("text", "good"), ("bad", "unclosed quote")])
+
+
+def test_a_table_without_the_column_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "a.csv"
+    path.write_bytes(b"id,body\n1,x\n")
+    with pytest.raises(gristmill.CorpusError, match='no column "text", but id, body'):
+        run(job(path, tmp_path))
+    [report] = run(job(path, tmp_path, field="body"))
+    check(tmp_path, report, [("text", "x")])
+
+
+def columns() -> dict[str, pa.Array]:
+    """The same texts as columns of every kind that holds texts."""
+    values = ["plain", None, "", "naïve 中文 🙂", "long " * 50, "<|endoftext|>", "plain"] * 9
+    strings = pa.array(values)
+    nested = pa.array([None if at % 5 == 4 else {"body": text} for at, text in enumerate(values)])
+    return {
+        "string": strings,
+        "large_string": strings.cast(pa.large_string()),
+        "string_view": strings.cast(pa.string_view()),
+        "dictionary": strings.dictionary_encode(),
+        "binary": strings.cast(pa.binary()),
+        "nested.body": nested,
+        "null": pa.nulls(len(values)),
+    }
+
+
+def rows_of(column: pa.Array) -> slow.Records:
+    records: slow.Records = []
+    for value in column.to_pylist():
+        text = value["body"] if isinstance(value, dict) else value
+        text = text.decode() if isinstance(text, bytes) else text
+        records.append(("bad", "null") if text is None else ("text", text))
+    return records
+
+
+@pytest.mark.parametrize("name", columns())
+def test_columns_of_every_kind(tmp_path: Path, name: str) -> None:
+    column = columns()[name]
+    table = pa.table({"id": pa.array(range(len(column))), name.split(".")[0]: column})
+    paths = {kind: tmp_path / kind for kind in ["parquet", "file", "stream"]}
+    if name != "string_view":
+        pq.write_table(table, paths["parquet"], row_group_size=10, compression="zstd")
+    else:
+        del paths["parquet"]
+    with pa.ipc.new_file(paths["file"], table.schema) as writer:
+        writer.write_table(table, max_chunksize=10)
+    options = pa.ipc.IpcWriteOptions(compression="lz4")
+    with pa.ipc.new_stream(paths["stream"], table.schema, options=options) as writer:
+        writer.write_table(table, max_chunksize=10)
+    for kind, path in paths.items():
+        for unit_bytes, block_bytes in [(1 << 26, 0), (1, 1), (1000, 100)]:
+            folder = tmp_path / f"{kind} {unit_bytes}"
+            one = job(path, folder, unit_bytes, field=name)
+            assert (len(one["units"]) > 1) == (unit_bytes < 1 << 26 and kind != "stream")
+            [report] = run(one, threads=2, block_bytes=block_bytes)
+            check(folder, report, rows_of(column))
+
+
+def test_bytes_that_are_no_utf8_are_bad_rows(tmp_path: Path) -> None:
+    path = tmp_path / "a.parquet"
+    pq.write_table(pa.table({"text": [b"good", b"bad \xff", b"good"]}), path)
+    [report] = run(job(path, tmp_path))
+    check(tmp_path, report, [("text", "good"), ("bad", "invalid UTF-8"), ("text", "good")])
+    assert quarantined(tmp_path)[0]["offset"] == 1
+
+
+@pytest.mark.parametrize("compression", ["none", "snappy", "gzip", "lz4", "zstd"])
+def test_parquet_of_every_compression(tmp_path: Path, compression: str) -> None:
+    path = tmp_path / "a"
+    column = columns()["string"]
+    pq.write_table(pa.table({"text": column}), path, compression=compression)
+    found = json.loads(_native.inspect_input(path))
+    assert (found["format"], found["rows"]) == ("parquet", len(column))
+    [report] = run(job(path, tmp_path))
+    check(tmp_path, report, rows_of(column))
+    with pytest.raises(gristmill.CorpusError, match="no column"):
+        run(job(path, tmp_path, field="other"))
+    pq.write_table(pa.table({"text": [1, 2]}), path)
+    with pytest.raises(gristmill.CorpusError, match="no text but Int64"):
+        run(job(path, tmp_path))
+    path.write_bytes(path.read_bytes()[:-20])
+    with pytest.raises(gristmill.CorpusError, match="cannot be read"):
+        job(path, tmp_path)

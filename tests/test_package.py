@@ -17,6 +17,7 @@ def test_public_names() -> None:
     assert gristmill.__all__ == [
         "EMBEDDED",
         "ChatTemplate",
+        "CorpusError",
         "DecodeStream",
         "Report",
         "StreamBatch",

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from gristmill._native import (
     EMBEDDED,
+    CorpusError,
     DecodeStream,
     StreamBatch,
     StreamTexts,
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
 __all__ = [
     "EMBEDDED",
     "ChatTemplate",
+    "CorpusError",
     "DecodeStream",
     "Report",
     "StreamBatch",

@@ -6,7 +6,7 @@
 
 use super::cut::Separator;
 use super::json::{Field, Lines};
-use super::{Bad, Reason};
+use super::{Bad, Reason, csv};
 use crate::{Error, Read, Result};
 
 /// So much of a bad record is kept.
@@ -16,7 +16,7 @@ pub(crate) const HEAD: usize = 200;
 pub(crate) const LONGEST: u64 = u32::MAX as u64 - (1 << 24);
 
 /// What a byte order mark is in UTF-8.
-const MARK: &[u8] = b"\xef\xbb\xbf";
+pub(crate) const MARK: &[u8] = b"\xef\xbb\xbf";
 
 /// How records stand in a block.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -26,6 +26,16 @@ pub(crate) enum Form {
     Json,
     /// Texts with separators between them.
     Text,
+    /// Lines of fields, of which this one is the text.
+    Csv {
+        /// What stands between fields.
+        comma: u8,
+        /// The number of the field, from 0 on.
+        column: usize,
+    },
+    /// Rows that were taken apart when they were read. What stands for the place of a record is the number
+    /// of its row.
+    Table,
 }
 
 /// Whole records of one unit.
@@ -40,6 +50,8 @@ pub(crate) struct Block {
     /// What stands in it, once it was taken apart.
     pub(crate) records: Vec<Record>,
     pub(crate) is_apart: bool,
+    /// So many bytes at its beginning are no record but the names of columns.
+    pub(crate) header: usize,
     /// Bytes read from files for it.
     pub(crate) read: u64,
     /// The number in the unit of its first record, if that does not follow from the blocks before it.
@@ -72,7 +84,7 @@ pub(crate) struct Record {
 
 impl Record {
     /// A text in a record that begins at `at`.
-    fn text(at: usize, start: usize, end: usize) -> Record {
+    pub(crate) fn text(at: usize, start: usize, end: usize) -> Record {
         Record {
             at: at as u32,
             start: start as u32,
@@ -82,13 +94,21 @@ impl Record {
         }
     }
 
-    fn bad(start: usize, end: usize, bad: Bad) -> Record {
+    pub(crate) fn bad(start: usize, end: usize, bad: Bad) -> Record {
         Record {
             at: start as u32,
             start: start as u32,
             length: (end - start) as u32,
             bad: Some(bad.reason),
             bad_at: bad.at as u32,
+        }
+    }
+
+    /// The same as the row of this number of a table's block.
+    pub(crate) fn numbered(self, number: usize) -> Record {
+        Record {
+            at: number as u32,
+            ..self
         }
     }
 
@@ -131,6 +151,11 @@ impl Block {
         self.tail = Some(Tail { at, bad, damage });
     }
 
+    /// So many bytes at its beginning are whole records.
+    pub(crate) fn whole(&self) -> usize {
+        self.tail.as_ref().map_or(self.bytes.len(), |tail| tail.at)
+    }
+
     /// So many bytes are held until it was written.
     pub(crate) fn held(&self) -> usize {
         self.bytes.len() + size_of_val(self.records.as_slice())
@@ -171,20 +196,30 @@ impl Parser {
             return;
         }
         block.is_apart = true;
+        let whole = block.whole();
         let records = &mut block.records;
         records.clear();
-        let whole = match &block.tail {
-            Some(tail) => tail.at,
-            None => block.bytes.len(),
-        };
         let mut at = 0;
         if block.offset == 0 && block.bytes.starts_with(MARK) {
             at = MARK.len().min(whole);
         }
-        let valid = simdutf8::basic::from_utf8(&block.bytes[at..whole]).is_ok();
+        at = at.max(block.header);
+        let all_valid = simdutf8::basic::from_utf8(&block.bytes[at..whole]).is_ok();
         match block.form {
-            Form::Json => self.json(&mut block.bytes[..whole], at, valid, records),
-            Form::Text => self.texts(&block.bytes[..whole], at, valid, records),
+            Form::Json => self.json(&mut block.bytes[..whole], at, all_valid, records),
+            Form::Text => self.texts(&block.bytes[..whole], at, all_valid, records),
+            Form::Csv { comma, column } => {
+                csv::records(&mut block.bytes[..whole], at, comma, |line, start, end| {
+                    let text = fits(line, self.longest)
+                        .and_then(|()| if all_valid { Ok(()) } else { valid(line) })
+                        .and_then(|()| csv::text(line, comma, column));
+                    records.push(match text {
+                        Ok(text) => Record::text(start, start + text.start, start + text.end),
+                        Err(bad) => Record::bad(start, end, bad),
+                    });
+                });
+            }
+            Form::Table => {}
         }
         if let Some(tail) = &block.tail {
             block
@@ -193,13 +228,19 @@ impl Parser {
         }
     }
 
-    fn json(&mut self, bytes: &mut [u8], mut at: usize, valid: bool, records: &mut Vec<Record>) {
+    fn json(
+        &mut self,
+        bytes: &mut [u8],
+        mut at: usize,
+        all_valid: bool,
+        records: &mut Vec<Record>,
+    ) {
         while at < bytes.len() {
             let end = memchr::memchr(b'\n', &bytes[at..]).map_or(bytes.len(), |found| at + found);
             let line = &mut bytes[at..end];
             if !line.iter().all(|byte| b" \t\r".contains(byte)) {
                 let text = fits(line, self.longest)
-                    .and_then(|()| if valid { Ok(()) } else { check(line) })
+                    .and_then(|()| if all_valid { Ok(()) } else { valid(line) })
                     .and_then(|()| self.lines.text(line));
                 records.push(match text {
                     Ok((start, length)) => Record::text(at, at + start, at + length),
@@ -210,7 +251,7 @@ impl Parser {
         }
     }
 
-    fn texts(&self, bytes: &[u8], mut at: usize, valid: bool, records: &mut Vec<Record>) {
+    fn texts(&self, bytes: &[u8], mut at: usize, all_valid: bool, records: &mut Vec<Record>) {
         let strips = matches!(self.separator, Separator::Byte(b'\n'));
         let separator = self.separator.len();
         while at < bytes.len() || (separator == 0 && records.is_empty()) {
@@ -218,7 +259,7 @@ impl Parser {
             let end = found.unwrap_or(bytes.len());
             let record = &bytes[at..end];
             let checked = fits(record, self.longest)
-                .and_then(|()| if valid { Ok(()) } else { check(record) });
+                .and_then(|()| if all_valid { Ok(()) } else { valid(record) });
             let stripped = usize::from(strips && record.last() == Some(&b'\r'));
             records.push(match checked {
                 Ok(()) => Record::text(at, at, end - stripped),
@@ -232,14 +273,16 @@ impl Parser {
     }
 }
 
-fn fits(record: &[u8], longest: u64) -> std::result::Result<(), Bad> {
+/// Fails if a record is too long.
+pub(crate) fn fits(record: &[u8], longest: u64) -> std::result::Result<(), Bad> {
     if record.len() as u64 > longest {
         return Err(Bad::new(Reason::TooLong));
     }
     Ok(())
 }
 
-fn check(record: &[u8]) -> std::result::Result<(), Bad> {
+/// Fails unless a record is UTF-8.
+pub(crate) fn valid(record: &[u8]) -> std::result::Result<(), Bad> {
     simdutf8::compat::from_utf8(record)
         .map(drop)
         .map_err(|error| Bad::at(Reason::InvalidUtf8, error.valid_up_to()))

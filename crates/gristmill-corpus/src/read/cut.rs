@@ -5,11 +5,13 @@
 //! bytes than a document may have is read over, a block's worth at a time, and only its beginning is kept.
 //! Which records there are does not depend on the size of blocks.
 
+use std::path::Path;
+
 use memchr::memmem;
 
 use super::block::{Block, HEAD};
 use super::stream::{Broken, Stream};
-use super::{Bad, Reason};
+use super::{Bad, Reason, csv};
 use crate::Result;
 
 /// So much is read at a time behind the end of a range, where only the end of its last record is wanted.
@@ -24,6 +26,13 @@ pub(crate) enum Separator {
     Byte(u8),
     /// These bytes, found from the left, never overlapping.
     Bytes(Box<memmem::Finder<'static>>),
+    /// The end of a line of fields, which need not be the end of a line.
+    Csv {
+        /// What stands between fields.
+        comma: u8,
+        /// How far the line at hand is.
+        state: csv::State,
+    },
 }
 
 impl Separator {
@@ -38,16 +47,34 @@ impl Separator {
     pub(crate) fn len(&self) -> usize {
         match self {
             Separator::None => 0,
-            Separator::Byte(_) => 1,
+            Separator::Byte(_) | Separator::Csv { .. } => 1,
             Separator::Bytes(finder) => finder.needle().len(),
         }
     }
 
-    /// Where the first one begins, from `from` on.
+    /// A record begins.
+    fn begin(&mut self) {
+        if let Separator::Csv { state, .. } = self {
+            *state = csv::State::default();
+        }
+    }
+
+    /// Where the first one begins, from `from` on, where it was looked for the last time.
+    pub(crate) fn find_next(&mut self, bytes: &[u8], from: usize) -> Option<usize> {
+        match self {
+            Separator::Csv { comma, state } => csv::line_end(bytes, from, *comma, state),
+            other => other.find(bytes, from),
+        }
+    }
+
+    /// Where the first one begins, from `from` on, where a record begins.
     pub(crate) fn find(&self, bytes: &[u8], from: usize) -> Option<usize> {
         let rest = bytes.get(from..)?;
         let found = match self {
             Separator::None => None,
+            Separator::Csv { comma, .. } => {
+                csv::line_end(rest, 0, *comma, &mut csv::State::default())
+            }
             Separator::Byte(byte) => memchr::memchr(*byte, rest),
             Separator::Bytes(finder) => finder.find(rest),
         };
@@ -55,9 +82,16 @@ impl Separator {
     }
 
     /// Behind the last one. `from` is the place up to which there is none, or behind one.
-    fn last_end(&self, bytes: &[u8], from: usize) -> Option<usize> {
+    fn last_end(&mut self, bytes: &[u8], from: usize) -> Option<usize> {
         match self {
             Separator::None => None,
+            Separator::Csv { comma, state } => {
+                let mut last = None;
+                while let Some(end) = csv::line_end(bytes, last.unwrap_or(from), *comma, state) {
+                    last = Some(end + 1);
+                }
+                last
+            }
             Separator::Byte(byte) => {
                 let found = memchr::memrchr(*byte, bytes.get(from..)?)?;
                 Some(from + found + 1)
@@ -74,7 +108,7 @@ impl Separator {
     /// Whether records can be found from the middle: no two separators can overlap.
     pub(crate) fn is_certain(&self) -> bool {
         match self {
-            Separator::None => false,
+            Separator::None | Separator::Csv { .. } => false,
             Separator::Byte(_) => true,
             Separator::Bytes(finder) => {
                 let bytes = finder.needle();
@@ -138,6 +172,11 @@ impl Cutter {
         }
     }
 
+    /// The file.
+    pub(crate) fn path(&self) -> &Path {
+        self.stream.path()
+    }
+
     /// Fill `block`. False at the end.
     pub(crate) fn next(&mut self, block: &mut Block) -> Result<bool> {
         let first = self.state == State::Looking;
@@ -150,6 +189,7 @@ impl Cutter {
         block.offset = self.at - self.rest.len() as u64;
         block.bytes.clear();
         block.bytes.append(&mut self.rest);
+        self.separator.begin();
         // What was read while looking for the first record may hold whole ones.
         if first && let Some(end) = self.separator.last_end(&block.bytes, 0) {
             self.rest.extend_from_slice(&block.bytes[end..]);
@@ -165,7 +205,7 @@ impl Cutter {
             match more {
                 More::Some => {
                     let found = if self.state == State::Ending {
-                        let at = self.separator.find(&block.bytes, from);
+                        let at = self.separator.find_next(&block.bytes, from);
                         at.map(|at| at + self.separator.len())
                     } else {
                         self.separator.last_end(&block.bytes, from)
@@ -260,8 +300,17 @@ impl Cutter {
         loop {
             let keep = self.separator.len().saturating_sub(1).min(bytes.len());
             bytes.drain(..bytes.len() - keep);
+            let kept = bytes.len();
             let read = self.more(&mut bytes)?;
-            if let Some(at) = self.separator.find(&bytes, 0) {
+            let found = self.separator.find_next(&bytes, 0);
+            // Its beginning is as long as it can be, however little is read at a time.
+            let known = bytes.get(kept..found.unwrap_or(bytes.len()));
+            let missing = HEAD.saturating_sub(block.bytes.len());
+            let known = known.unwrap_or_default();
+            block
+                .bytes
+                .extend_from_slice(&known[..missing.min(known.len())]);
+            if let Some(at) = found {
                 let end = at + self.separator.len();
                 if self.state == State::Ending {
                     return self.done();

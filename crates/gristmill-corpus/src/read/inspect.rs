@@ -12,8 +12,10 @@ use std::sync::atomic::AtomicU64;
 use serde::Serialize;
 
 use super::compressed::Compression;
+use super::csv::State;
 use super::cut::Separator;
 use super::stream::{self, Broken};
+use super::table;
 use crate::{Error, Result, Unit};
 
 /// So much of a file is looked at.
@@ -24,12 +26,20 @@ const LOOK: usize = 1 << 13;
 pub(crate) enum Format {
     Jsonl,
     Txt,
+    Csv,
+    Tsv,
+    Parquet,
+    Arrow,
 }
 
 /// Their names, and the endings of file names that say so.
-const NAMES: [(Format, &str, &[&str]); 2] = [
+const NAMES: [(Format, &str, &[&str]); 6] = [
     (Format::Jsonl, "jsonl", &["jsonl", "ndjson", "json"]),
     (Format::Txt, "txt", &["txt", "text", "md"]),
+    (Format::Csv, "csv", &["csv"]),
+    (Format::Tsv, "tsv", &["tsv", "tab"]),
+    (Format::Parquet, "parquet", &["parquet", "pq"]),
+    (Format::Arrow, "arrow", &["arrow", "ipc", "feather"]),
 ];
 
 impl Format {
@@ -50,6 +60,24 @@ impl Format {
         found.map_or("", |&(_, name, _)| name)
     }
 
+    /// What ends the records of a file of text. `separator` is that of plain text.
+    pub(crate) fn separator(self, separator: Option<&str>) -> Separator {
+        match self {
+            Format::Jsonl => Separator::Byte(b'\n'),
+            Format::Txt => Separator::new(separator),
+            Format::Csv | Format::Tsv => Separator::Csv {
+                comma: self.comma(),
+                state: State::default(),
+            },
+            Format::Parquet | Format::Arrow => Separator::None,
+        }
+    }
+
+    /// What stands between fields.
+    pub(crate) fn comma(self) -> u8 {
+        if self == Format::Tsv { b'\t' } else { b',' }
+    }
+
     fn of_ending(ending: &str) -> Option<Format> {
         let found = NAMES.iter().find(|(.., endings)| endings.contains(&ending));
         found.map(|&(found, ..)| found)
@@ -57,7 +85,8 @@ impl Format {
 }
 
 /// What is not read, by what it begins with.
-const REFUSED: [(&[u8], &str); 20] = [
+const REFUSED: [(&[u8], &str); 21] = [
+    (b"FEA1", "a file of Feather's first version"),
     (b"%PDF-", "a PDF document"),
     (b"PK\x03\x04", "a zip archive"),
     (b"PK\x05\x06", "a zip archive"),
@@ -154,10 +183,11 @@ pub fn inspect(
         None => guess(path, &begin, ending)?,
     };
     format.name().clone_into(&mut input.format);
-    let separator = match format {
-        Format::Jsonl => Separator::Byte(b'\n'),
-        Format::Txt => Separator::new(separator),
-    };
+    if matches!(format, Format::Parquet | Format::Arrow) {
+        parts(&mut input, format, unit_bytes)?;
+        return Ok(input);
+    }
+    let separator = format.separator(separator);
     input.splittable = compression == Compression::None && separator.is_certain();
     input.units = ranges(&input, unit_bytes.max(1));
     Ok(input)
@@ -178,19 +208,23 @@ fn refused(path: &Path, what: &str) -> Error {
     }
 }
 
-/// What is compressed at the beginning of a file. A file that breaks there is found out later.
-fn unpacked(input: &Input) -> Result<Vec<u8>> {
-    let unit = Unit {
+/// All of a file.
+fn whole(input: &Input) -> Unit {
+    Unit {
         path: input.path.clone(),
-        format: String::new(),
+        format: input.format.clone(),
         compression: input.compression.clone(),
         start: 0,
         end: None,
         size: input.size,
         modified: input.modified,
-    };
+    }
+}
+
+/// What is compressed at the beginning of a file. A file that breaks there is found out later.
+fn unpacked(input: &Input) -> Result<Vec<u8>> {
     let mut bytes = Vec::new();
-    let mut stream = stream::open(&unit, 0, &Arc::new(AtomicU64::new(0)))?;
+    let mut stream = stream::open(&whole(input), 0, &Arc::new(AtomicU64::new(0)))?;
     match stream.read(&mut bytes, LOOK) {
         Ok(_) | Err(Broken::Damaged(_)) => Ok(bytes),
         Err(Broken::Error(error)) => Err(error),
@@ -199,6 +233,13 @@ fn unpacked(input: &Input) -> Result<Vec<u8>> {
 
 /// The format of what begins so and is called so.
 fn guess(path: &Path, begin: &[u8], ending: &str) -> Result<Format> {
+    if begin.starts_with(b"PAR1") {
+        return Ok(Format::Parquet);
+    }
+    // A stream begins with a mark, the length of its schema and, in there, the places of tables.
+    if begin.starts_with(b"ARROW1") || begin.starts_with(&[0xff; 4]) {
+        return Ok(Format::Arrow);
+    }
     if let Some((_, what)) = REFUSED.iter().find(|(magic, _)| begin.starts_with(magic)) {
         return Err(refused(path, &format!("it is {what}")));
     }
@@ -220,14 +261,43 @@ fn guess(path: &Path, begin: &[u8], ending: &str) -> Result<Format> {
             return Ok(Format::Jsonl);
         }
     }
-    if let Some(named) = named {
-        return Ok(named);
+    match named {
+        Some(Format::Parquet | Format::Arrow) => {
+            return Err(refused(path, &format!("it is not {ending}")));
+        }
+        Some(named) => return Ok(named),
+        None => {}
     }
     let controls = |byte: &&u8| **byte < 0x20 && !b"\t\n\r\x0c\x1b".contains(byte);
     if begin.iter().filter(controls).count() * 50 > begin.len() {
         return Err(refused(path, "it is not text"));
     }
     Ok(Format::Txt)
+}
+
+/// Units of row groups or batches.
+fn parts(input: &mut Input, format: Format, unit_bytes: u64) -> Result<()> {
+    let unit = whole(input);
+    let parts = match format {
+        Format::Parquet => Some(table::parquet_parts(&unit)?),
+        _ => table::arrow_parts(&unit)?,
+    };
+    input.rows = parts.as_ref().and_then(|parts| parts.rows);
+    input.splittable = parts.is_some();
+    let (mut start, mut bytes) = (0, 0);
+    for (number, size) in parts.iter().flat_map(|parts| &parts.sizes).enumerate() {
+        let number = number as u64;
+        if bytes > 0 && bytes + size > unit_bytes {
+            input.units.push(Range {
+                start,
+                end: Some(number),
+            });
+            (start, bytes) = (number, 0);
+        }
+        bytes += size;
+    }
+    input.units.push(Range { start, end: None });
+    Ok(())
 }
 
 /// Units of about `unit_bytes` bytes that hold all of a file.

@@ -38,6 +38,12 @@ impl Field {
         }
         Field { path }
     }
+
+    /// Its names, from the outermost on.
+    pub(crate) fn names(&self) -> impl Iterator<Item = String> {
+        let text = |name: &Vec<u8>| String::from_utf8_lossy(name).into_owned();
+        self.path.iter().map(text)
+    }
 }
 
 /// Where the text of a line is.

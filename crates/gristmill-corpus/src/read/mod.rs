@@ -8,11 +8,13 @@
 
 mod block;
 mod compressed;
+mod csv;
 mod cut;
 mod inspect;
 mod json;
 mod source;
 mod stream;
+mod table;
 
 pub(crate) use block::{Block, HEAD, Parser, Record};
 pub use inspect::{Input, Range, inspect};
@@ -40,6 +42,8 @@ pub enum Reason {
     LoneSurrogate,
     /// It has more bytes than a document may have.
     TooLong,
+    /// Its quotes do not end.
+    UnclosedQuote,
     /// The file ends or breaks within it.
     CutOff,
     /// A special token stands in the text.
@@ -61,6 +65,7 @@ impl Reason {
             Reason::NotAString => "not a string",
             Reason::LoneSurrogate => "lone surrogate",
             Reason::TooLong => "too long",
+            Reason::UnclosedQuote => "unclosed quote",
             Reason::CutOff => "cut off",
             Reason::SpecialToken => "special token",
             Reason::Refused => "refused by the tokenizer",

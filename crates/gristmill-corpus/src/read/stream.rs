@@ -4,8 +4,8 @@
 //! once more when all of it was read.
 
 use std::fs::{self, File, Metadata};
-use std::io::{self, Read, Seek, SeekFrom};
-use std::path::PathBuf;
+use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom};
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::UNIX_EPOCH;
@@ -20,6 +20,9 @@ pub(crate) trait Stream: Send {
 
     /// All was read that will be: look whether the file is still the same.
     fn finish(&self) -> Result<()>;
+
+    /// The file.
+    fn path(&self) -> &Path;
 }
 
 /// Why there are no more bytes.
@@ -104,7 +107,10 @@ pub(crate) fn open(unit: &Unit, from: u64, count: &Arc<AtomicU64>) -> Result<Box
             seen,
         }),
         compression => Box::new(Unpacked {
-            stream: compressed::open(compression, counted).map_err(Error::io(&unit.path))?,
+            stream: BufReader::with_capacity(
+                PORTION,
+                compressed::open(compression, counted).map_err(Error::io(&unit.path))?,
+            ),
             seen,
         }),
     })
@@ -147,6 +153,10 @@ impl Stream for Plain {
     fn finish(&self) -> Result<()> {
         self.seen.check_now()
     }
+
+    fn path(&self) -> &Path {
+        &self.seen.path
+    }
 }
 
 /// One read of up to `most` bytes, appended.
@@ -156,23 +166,42 @@ fn append(from: &mut impl Read, bytes: &mut Vec<u8>, most: usize) -> io::Result<
     Ok(bytes.len() - before)
 }
 
+/// What is compressed in a file. It is always asked for in the same portions, because what is lost when a
+/// portion breaks must not depend on the size of blocks.
 struct Unpacked {
-    stream: Box<dyn Read + Send>,
+    stream: BufReader<Box<dyn Read + Send>>,
     seen: Seen,
 }
 
+/// How much is decompressed at a time.
+const PORTION: usize = 1 << 16;
+
 impl Stream for Unpacked {
     fn read(&mut self, bytes: &mut Vec<u8>, most: usize) -> std::result::Result<usize, Broken> {
-        append(&mut self.stream, bytes, most).map_err(|error| {
-            if error.raw_os_error().is_some() {
-                Broken::Error(Error::io(&self.seen.path)(error))
-            } else {
-                Broken::Damaged(error.to_string())
+        let before = bytes.len();
+        while bytes.len() - before < most {
+            let portion = self.stream.fill_buf().map_err(|error| {
+                if error.raw_os_error().is_some() {
+                    Broken::Error(Error::io(&self.seen.path)(error))
+                } else {
+                    Broken::Damaged(error.to_string())
+                }
+            })?;
+            let wanted = portion.len().min(most - (bytes.len() - before));
+            if wanted == 0 {
+                break;
             }
-        })
+            bytes.extend_from_slice(&portion[..wanted]);
+            self.stream.consume(wanted);
+        }
+        Ok(bytes.len() - before)
     }
 
     fn finish(&self) -> Result<()> {
         self.seen.check_now()
+    }
+
+    fn path(&self) -> &Path {
+        &self.seen.path
     }
 }

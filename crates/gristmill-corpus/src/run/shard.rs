@@ -12,7 +12,7 @@ use serde::Serialize;
 
 use super::Open;
 use super::encode::{BAD, EMPTY, Room};
-use crate::read::{Block, HEAD, Record};
+use crate::read::{Block, HEAD, Reason, Record};
 use crate::write::{ASIDE, Aside, Place, ShardWriter};
 use crate::{Error, Job, OnError, Result, ShardReport, Unit, Written};
 
@@ -194,8 +194,7 @@ impl Shard {
                     "the record at byte {} is bad: {}{}",
                     block.offset + u64::from(record.at),
                     reason.as_str(),
-                    block
-                        .damage()
+                    damage(block, record)
                         .map(|what| format!(" ({what})"))
                         .unwrap_or_default(),
                 ),
@@ -291,7 +290,7 @@ impl Quarantine {
             record: (unit.start == 0).then_some(number),
             reason: record.bad.map_or("", |reason| reason.as_str()),
             at: record.bad_at,
-            damage: block.damage(),
+            damage: damage(block, record),
             begins: readable(&begins[..begins.len().min(HEAD)]),
         };
         self.line.clear();
@@ -308,6 +307,13 @@ impl Quarantine {
     fn finish(self) -> Result<Written> {
         self.file.finish(self.records, 0)
     }
+}
+
+/// What is wrong with the file, if that is what is wrong with the record.
+fn damage<'b>(block: &'b Block, record: &Record) -> Option<&'b str> {
+    block
+        .damage()
+        .filter(|_| record.bad == Some(Reason::CutOff))
 }
 
 /// Bytes as text; those that are not UTF-8 as \xNN.
