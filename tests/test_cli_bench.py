@@ -164,3 +164,22 @@ def test_bad_input(tmp_path: Path) -> None:
     done = run("--peer", "none", stdin=b"ab\xff")
     assert done.returncode == 1
     assert b"not UTF-8 at byte 2" in done.stderr
+
+
+def test_a_corpus_without_other_libraries(tmp_path: Path) -> None:
+    path = tmp_path / "a.jsonl"
+    path.write_text('{"text": "one"}\n{"text": "two words"}\n' * 50)
+    ended = subprocess.run(
+        [*COMMAND, "corpus", path, "-t", "gpt2", "--num-docs", "30"], capture_output=True
+    )
+    assert ended.returncode == 0
+    assert ended.stdout.startswith(b"30 documents, ")
+    assert b"gristmill tokenize, 1 thread" in ended.stdout
+    assert b"left out: tokenizers" in ended.stdout
+
+
+def test_a_corpus_that_is_not_there(tmp_path: Path) -> None:
+    path = tmp_path / "none.jsonl"
+    ended = subprocess.run([*COMMAND, "corpus", path, "-t", "gpt2"], capture_output=True)
+    assert ended.returncode == 1
+    assert b"none.jsonl" in ended.stderr

@@ -31,6 +31,7 @@ def test_public_names() -> None:
         "evaluate",
         "extend",
         "prune",
+        "tokenize_corpus",
     ]
     for name in gristmill.__all__:
         assert hasattr(gristmill, name)

@@ -7,7 +7,7 @@
 
 These are the public names. The classes are native; their documentation is in `_native.pyi`.
 Importing the package loads nothing else: numpy comes with the first array, rich with the first
-table, and chat templates with the first of them. `tests/test_package.py` holds it to that.
+table, chat templates and corpora with the first of them. `tests/test_package.py` holds it to that.
 """
 
 from typing import TYPE_CHECKING, Any
@@ -30,6 +30,7 @@ from gristmill.evaluation import Report, compare, evaluate
 
 if TYPE_CHECKING:
     from gristmill.chat import ChatTemplate
+    from gristmill.corpus import CorpusError, tokenize_corpus
 
 __all__ = [
     "EMBEDDED",
@@ -48,6 +49,7 @@ __all__ = [
     "evaluate",
     "extend",
     "prune",
+    "tokenize_corpus",
 ]
 
 
@@ -57,4 +59,8 @@ def __getattr__(name: str) -> Any:
         from gristmill.chat import ChatTemplate
 
         return ChatTemplate
+    if name in ("CorpusError", "tokenize_corpus"):
+        from gristmill import corpus
+
+        return getattr(corpus, name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

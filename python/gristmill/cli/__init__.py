@@ -1,4 +1,4 @@
-"""The command `gristmill`: encode, decode, count, info, bench, train, evaluate.
+"""The command `gristmill`: encode, decode, count, info, bench, train, evaluate, tokenize.
 
 Thin: it reads bytes, makes one call of the Tokenizer and writes what comes back. This package is
 the only part of Gristmill that prints. Results go to standard output, everything else to standard
@@ -85,7 +85,9 @@ def run(argv: list[str]) -> int:
         parser.parse_args(argv)
         parser.error(f"a command is needed: {', '.join(arguments.COMMANDS)}")
     command, rest = argv[0], argv[1:]
-    if command not in arguments.COMMANDS:
+    if command == "bench" and rest[:1] == ["corpus"]:
+        command, rest = "bench corpus", rest[1:]
+    elif command not in arguments.COMMANDS:
         parser.error(f"no command {command!r}" + did_you_mean(command, arguments.COMMANDS))
     if sys.stdout is None:
         raise JobError("standard output is closed")
@@ -98,9 +100,11 @@ def run(argv: list[str]) -> int:
         "count": (arguments.count_parser, jobs.count),
         "info": (arguments.info_parser, jobs.info),
         "bench": (arguments.bench_parser, jobs.bench),
+        "bench corpus": (arguments.bench_corpus_parser, jobs.bench_corpus),
         "train": (arguments.train_parser, training.train),
         "evaluate": (arguments.evaluate_parser, training.evaluate),
         "serve": (arguments.serve_parser, jobs.serve),
+        "tokenize": (arguments.tokenize_parser, jobs.tokenize),
         "verify": (shards.verify_parser, shards.verify),
         "cat": (shards.cat_parser, shards.cat),
         "convert": (shards.convert_parser, shards.convert),

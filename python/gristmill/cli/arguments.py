@@ -18,6 +18,7 @@ COMMANDS = {
     "train": "train a tokenizer on files of texts",
     "evaluate": "say how well tokenizers do on files of text",
     "serve": "serve tokenizers over HTTP, with a playground page",
+    "tokenize": "turn a corpus into files that trainers read",
     "verify": "check shards, every byte and every id of them",
     "cat": "print documents of shards",
     "convert": "write shards in another format",
@@ -216,6 +217,107 @@ def size(argument: str) -> int:
     return int(number) * unit
 
 
+def tokenize_parser() -> Parser:
+    """`gristmill tokenize`."""
+    from gristmill.cli.watching import MODES
+    from gristmill.corpus.options import FORMATS, INPUT_FORMATS, ON_ERROR, PACKS, WIDTHS
+
+    parser = command_parser(
+        "tokenize",
+        "Whatever interrupts it, the same command goes on where it was, and the output is the\n"
+        "same, byte for byte, whatever the threads, engine or interruptions. docs/corpus.md tells\n"
+        "more. Exit codes: 0 done; 3 done, but records were bad; 1 not done; 2 the command line\n"
+        "is wrong.\n",
+    )
+    parser.add_argument(
+        "inputs", metavar="INPUT", nargs="*", help="files, folders, and patterns such as 'a/*.gz'"
+    )
+    parser.add_argument(
+        "--input-dir", metavar="FOLDER", action="append", default=[], help="another input"
+    )
+    parser.add_argument("-o", "--output", "--output-dir", metavar="FOLDER", help="the output")
+    add_tokenizer(parser)
+    what = parser.add_argument_group("what is read")
+    what.add_argument("--format", choices=INPUT_FORMATS, help="of the inputs (default: a look)")
+    what.add_argument(
+        "--field", metavar="NAME", help="the field with the text; a.b leads into objects"
+    )
+    what.add_argument(
+        "--separator",
+        metavar="TEXT",
+        help=r"txt: what stands between documents, such as '\\n'; without, a file is one",
+    )
+    what.add_argument("--max-document", metavar="SIZE", help="larger ones are bad (256MB)")
+    what.add_argument(
+        "--surrogates",
+        choices=["error", "replace"],
+        help="JSON: half a surrogate pair is bad (the default) or U+FFFD",
+    )
+    what.add_argument("--keep-empty", action="store_true", help="write documents without text, too")
+    what.add_argument(
+        "--on-error",
+        choices=ON_ERROR,
+        help="bad records: count them; count and keep them in a file (the default); end the run",
+    )
+    what.add_argument("--max-bad", metavar="N|N%", help="end the run when more are bad")
+    made = parser.add_argument_group("what is made")
+    made.add_argument("--to", metavar="FORMATS", help=f"one or several of {', '.join(FORMATS)}")
+    made.add_argument(
+        "--special",
+        choices=["text", "parse", "forbid"],
+        help="special tokens written in a text are text (the default), their ids, or "
+        "make the record bad",
+    )
+    made.add_argument(
+        "--add-special-tokens",
+        action="store_true",
+        help="put around each text what the tokenizer's file says",
+    )
+    made.add_argument("--bos", metavar="TOKEN", help="put before each document: a token, or auto")
+    made.add_argument(
+        "--eos",
+        metavar="TOKEN",
+        help="put behind each document: a token, auto, or "
+        "none (default: what the format's own tool does)",
+    )
+    made.add_argument(
+        "--seq-len",
+        type=int,
+        metavar="N",
+        help="sequences of so many tokens, where a format has them",
+    )
+    made.add_argument(
+        "--sequences-per-chunk",
+        type=int,
+        metavar="N",
+        help="sequences of a file (default: a shard)",
+    )
+    made.add_argument(
+        "--pack",
+        choices=PACKS,
+        help="documents into sequences: each begins one (none), one behind the other (concat, the "
+        "default), or whole where they fit best (bestfit)",
+    )
+    made.add_argument(
+        "--dtype", choices=["auto", *WIDTHS], help="of ids (default: the format's rule)"
+    )
+    made.add_argument(
+        "--shard-tokens", type=int, metavar="N", help="tokens of a file, where a format has them"
+    )
+    made.add_argument("--shard-size", metavar="SIZE", help="bytes of text in a shard (256MB)")
+    how = parser.add_argument_group("how")
+    how.add_argument("--threads", "--num-workers", type=int, metavar="N", help="0: one a core")
+    how.add_argument("--max-memory", metavar="SIZE", help="about what it may take (512MB)")
+    how.add_argument("--engine", choices=["local", "ray"])
+    how.add_argument("--part", metavar="I/N", help="make one of N parts, such as of a Slurm array")
+    how.add_argument("--dry-run", action="store_true", help="estimate tokens, time and disk")
+    how.add_argument("--overwrite", action="store_true", help="start anew")
+    how.add_argument("--progress", choices=MODES, default="auto")
+    how.add_argument("--batch-size", type=int, help=argparse.SUPPRESS)
+    how.add_argument("--prefetch-files", type=int, help=argparse.SUPPRESS)
+    return parser
+
+
 def encode_parser() -> Parser:
     """`gristmill encode`."""
     parser = command_parser(
@@ -282,6 +384,7 @@ def bench_parser() -> Parser:
     parser = command_parser(
         "bench",
         "Libraries that are not installed are left out, and so are those that give other ids.\n"
+        "'gristmill bench corpus --help' is about files of documents.\n"
         "docs/cli.md says what each line measures.",
     )
     add_files(parser, "text files, UTF-8")
@@ -298,6 +401,26 @@ def bench_parser() -> Parser:
     parser.add_argument(
         "--runs", metavar="N", type=runs, default=5, help="take the median of N runs (default: 5)"
     )
+    parser.add_argument("--format", choices=["table", "json"], default="table")
+    return parser
+
+
+def bench_corpus_parser() -> Parser:
+    """`gristmill bench corpus`."""
+    parser = Parser(
+        prog="gristmill bench corpus",
+        description="Measure a corpus through tokenizers and through gristmill tokenize.",
+        epilog="docs/cli.md says what each line measures.",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument(
+        "files", metavar="FILE", nargs="+", help=".jsonl or .txt files, plain, .gz or .zst"
+    )
+    add_tokenizer(parser)
+    parser.add_argument(
+        "--num-docs", type=positive, default=10_000, metavar="N", help="so many (default: 10000)"
+    )
+    parser.add_argument("--field", default="text", help="the field with the text")
     parser.add_argument("--format", choices=["table", "json"], default="table")
     return parser
 

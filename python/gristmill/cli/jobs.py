@@ -142,6 +142,20 @@ def serve(options: argparse.Namespace) -> int:
     return serve(options)
 
 
+def bench_corpus(options: argparse.Namespace) -> int:
+    """Speeds of a corpus; what it needs is loaded only for it."""
+    from gristmill.cli.bench_corpus import bench
+
+    return bench(options)
+
+
+def tokenize(options: argparse.Namespace) -> int:
+    """Corpora; what they need is loaded only for them."""
+    from gristmill.cli.tokenize import tokenize
+
+    return tokenize(options)
+
+
 def require_format(options: argparse.Namespace, format: str, flag: str, given: object) -> None:
     """Refuse an option that would have no effect."""
     if given and options.format != format:

@@ -6,6 +6,8 @@ import sys
 import time
 from typing import Any
 
+from gristmill.memory import resident
+
 # Seconds between two lines where lines stay.
 BETWEEN_LINES = 5.0
 
@@ -65,20 +67,3 @@ class Display:
         if self.live and self.width and sys.stderr is not None:
             sys.stderr.write("\n")
             sys.stderr.flush()
-
-
-def resident() -> int:
-    """The memory this process takes now, in bytes, or the most it took."""
-    try:
-        with open("/proc/self/statm", "rb") as file:
-            import resource
-
-            return int(file.read().split()[1]) * resource.getpagesize()
-    except OSError:
-        pass
-    try:
-        import resource
-    except ImportError:
-        return 0
-    most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return most if sys.platform == "darwin" else most * 1024
