@@ -27,6 +27,7 @@ def test_public_names() -> None:
         "Trainer",
         "WordCounts",
         "__version__",
+        "build_info",
         "compare",
         "evaluate",
         "extend",
@@ -42,6 +43,16 @@ def test_version_is_cargos() -> None:
     cargo = tomllib.loads((ROOT / "Cargo.toml").read_text())
     assert gristmill.__version__ == cargo["workspace"]["package"]["version"]
     assert gristmill.__version__ == importlib.metadata.version("gristmill")
+
+
+def test_a_debug_build_says_so() -> None:
+    info = gristmill.build_info()
+    assert info["version"] == gristmill.__version__
+    # What is tested is what users get.
+    assert info["debug"] is False
+    gristmill._warn_of_debug(info)
+    with pytest.warns(RuntimeWarning, match="debug build"):
+        gristmill._warn_of_debug(info | {"debug": True})
 
 
 def test_changelog_knows_the_version() -> None:

@@ -23,6 +23,7 @@ from gristmill._native import (
     Trainer,
     WordCounts,
     __version__,
+    build_info,
     extend,
     prune,
 )
@@ -45,12 +46,29 @@ __all__ = [
     "Trainer",
     "WordCounts",
     "__version__",
+    "build_info",
     "compare",
     "evaluate",
     "extend",
     "prune",
     "tokenize_corpus",
 ]
+
+
+def _warn_of_debug(info: dict[str, Any]) -> None:
+    """Say that nothing measured with a debug build means anything."""
+    if info["debug"]:
+        import warnings
+
+        warnings.warn(
+            "this is a debug build of gristmill, slower by an order of magnitude: measure nothing "
+            "with it and serve nobody; build it with --release",
+            RuntimeWarning,
+            stacklevel=3,
+        )
+
+
+_warn_of_debug(build_info())
 
 
 def __getattr__(name: str) -> Any:

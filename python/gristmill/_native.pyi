@@ -35,6 +35,7 @@ __all__ = [
     "WordCounts",
     "__version__",
     "_restore",
+    "build_info",
     "check_output",
     "convert_shards",
     "extend",
@@ -53,6 +54,12 @@ class TokenizerError(ValueError):
 
 class CorpusError(ValueError):
     """An input that cannot be read as asked, or an output that cannot hold what was asked for."""
+
+def build_info() -> dict[str, Any]:
+    """How the native module was built: `version`, `debug`, `system` and `processor`.
+
+    A debug build is slower by an order of magnitude; importing it warns of that.
+    """
 
 def _restore(
     data: bytes,

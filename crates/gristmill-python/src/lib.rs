@@ -28,6 +28,18 @@ mod _native {
     use crate::train::{PyTrainer, PyWordCounts, extend, prune};
 
     use pyo3::prelude::*;
+    use pyo3::types::PyDict;
+
+    /// See `_native.pyi`.
+    #[pyfunction]
+    fn build_info(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
+        let info = PyDict::new(py);
+        info.set_item("version", env!("CARGO_PKG_VERSION"))?;
+        info.set_item("debug", cfg!(debug_assertions))?;
+        info.set_item("system", std::env::consts::OS)?;
+        info.set_item("processor", std::env::consts::ARCH)?;
+        Ok(info)
+    }
 
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {

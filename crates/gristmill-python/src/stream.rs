@@ -1,6 +1,6 @@
 //! The classes `StreamBatch`, `DecodeStream` and `StreamTexts`: extract, detach, call, wrap.
 
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 
 use gristmill::stream::{
     DecodeStream, HfDecodeStream, StopSet, StreamBatch, StreamOptions, StreamTexts, TokenTexts,
@@ -169,43 +169,117 @@ fn context(
     Ok(texts.context(all.ids().into_iter(), skip_special))
 }
 
+/// Python's strings for the tokens that are whole characters, each made when it is first asked for.
+///
+/// To make a string takes longer than to step a stream, and most text that streams give is that of one
+/// token. Invariant: a place is empty or holds the text of its token, for good. There are no more
+/// places than ids.
+pub(crate) struct Kept {
+    places: OnceLock<Box<[OnceLock<Py<PyString>>]>>,
+    count: usize,
+}
+
+impl Kept {
+    /// For the ids below `count`.
+    pub(crate) fn new(count: u32) -> Arc<Kept> {
+        Arc::new(Kept {
+            places: OnceLock::new(),
+            count: count as usize,
+        })
+    }
+
+    fn places(&self) -> &[OnceLock<Py<PyString>>] {
+        self.places.get_or_init(|| {
+            std::iter::repeat_with(OnceLock::new)
+                .take(self.count)
+                .collect()
+        })
+    }
+}
+
+/// A text on its way to Python, and where its string is kept if it is one token's.
+struct Part<'a> {
+    place: Option<&'a OnceLock<Py<PyString>>>,
+    text: &'a [u8],
+}
+
+impl<'py> IntoPyObject<'py> for Part<'_> {
+    type Target = PyString;
+    type Output = Bound<'py, PyString>;
+    type Error = PyErr;
+
+    #[inline]
+    fn into_pyobject(self, py: Python<'py>) -> PyResult<Self::Output> {
+        if let Some(kept) = self.place.and_then(OnceLock::get) {
+            return Ok(kept.bind(py).clone());
+        }
+        let made = PyString::from_bytes(py, self.text)?;
+        Ok(match self.place {
+            Some(place) => place.get_or_init(|| made.unbind()).bind(py).clone(),
+            None => made,
+        })
+    }
+}
+
 /// See `_native.pyi`.
 #[pyclass(name = "StreamTexts", module = "gristmill", frozen)]
-pub(crate) struct PyStreamTexts(pub(crate) StreamTexts);
+pub(crate) struct PyStreamTexts {
+    texts: StreamTexts,
+    kept: Arc<Kept>,
+}
+
+impl PyStreamTexts {
+    pub(crate) fn new(texts: StreamTexts, kept: &Arc<Kept>) -> PyStreamTexts {
+        PyStreamTexts {
+            texts,
+            kept: Arc::clone(kept),
+        }
+    }
+}
 
 #[pymethods]
 impl PyStreamTexts {
     #[getter]
     fn text<'py>(&self, py: Python<'py>) -> Bound<'py, PyBytes> {
-        PyBytes::new(py, self.0.text.as_bytes())
+        PyBytes::new(py, &self.texts.text)
     }
 
     #[getter]
     fn offsets<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<i64>> {
-        self.0.offsets.to_pyarray(py)
+        self.texts.offsets.to_pyarray(py)
     }
 
     #[getter]
     fn flags<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<u8>> {
-        self.0.flags.to_pyarray(py)
+        self.texts.flags.to_pyarray(py)
     }
 
     #[getter]
     fn stops<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<i32>> {
-        self.0.stops.to_pyarray(py)
+        self.texts.stops.to_pyarray(py)
     }
 
     #[getter]
     fn tokens<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<i32>> {
-        self.0.tokens.to_pyarray(py)
+        self.texts.tokens.to_pyarray(py)
     }
 
     fn strs<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
-        PyList::new(py, self.0.iter())
+        let places = self.kept.places();
+        let parts = self.texts.offsets.windows(2).zip(&self.texts.whole);
+        let parts = parts.map(|(ends, &id)| Part {
+            place: places.get(id as usize),
+            text: self
+                .texts
+                .text
+                .get(ends[0] as usize..ends[1] as usize)
+                .unwrap_or_default(),
+        });
+        PyList::new(py, parts)
     }
 
     fn __len__(&self) -> usize {
-        self.0.flags.len()
+        self.texts.flags.len()
     }
 }
 
@@ -221,6 +295,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 pub(crate) struct PyStreamBatch {
     batch: Mutex<StreamBatch>,
     texts: Arc<TokenTexts>,
+    kept: Arc<Kept>,
 }
 
 impl PyStreamBatch {
@@ -248,6 +323,7 @@ impl PyStreamBatch {
         Ok(PyStreamBatch {
             batch: Mutex::new(StreamBatch::new(&texts)),
             texts,
+            kept: Arc::clone(tokenizer.get().kept()),
         })
     }
 
@@ -309,12 +385,16 @@ impl PyStreamBatch {
         let step =
             |batch: &mut StreamBatch| batch.step(&slots.0, &tokens.0, offsets, finished.as_deref());
         let found = self.with(py, slots.0.len(), step);
-        Ok(PyStreamTexts(found.map_err(PyError::from)?))
+        Ok(PyStreamTexts::new(
+            found.map_err(PyError::from)?,
+            &self.kept,
+        ))
     }
 
     #[pyo3(signature = (slots, /))]
     fn finish(&self, py: Python<'_>, slots: Numbers) -> PyStreamTexts {
-        PyStreamTexts(self.with(py, slots.0.len(), |batch| batch.finish(&slots.0)))
+        let found = self.with(py, slots.0.len(), |batch| batch.finish(&slots.0));
+        PyStreamTexts::new(found, &self.kept)
     }
 
     #[pyo3(signature = (slots, /))]

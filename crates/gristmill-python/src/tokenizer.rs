@@ -15,7 +15,7 @@ use crate::arguments::{Ids, Policy, Text, id_of, options, texts};
 use crate::error::{PyError, TokenizerError};
 use crate::interrupt::Interrupt;
 use crate::ints::{Ints, offsets_list};
-use crate::stream::{Numbers, Opening, PyDecodeStream, PyStreamTexts, Strings};
+use crate::stream::{Kept, Numbers, Opening, PyDecodeStream, PyStreamTexts, Strings};
 
 /// So many ids are copied into an array of their own memory sooner than an array is made to own theirs.
 const WORTH_HANDING_OVER: usize = 1 << 12;
@@ -32,6 +32,7 @@ pub(crate) struct PyTokenizer {
     ints: Ints,
     /// What its streams share, once there is one.
     texts: OnceLock<Arc<TokenTexts>>,
+    kept: Arc<Kept>,
     /// Where it was loaded from.
     path: Option<PathBuf>,
     /// The chat template that lay there, or None.
@@ -48,6 +49,7 @@ impl PyTokenizer {
     pub(crate) fn loaded(inner: gristmill::Tokenizer) -> PyTokenizer {
         PyTokenizer {
             ints: Ints::new(inner.id_end()),
+            kept: Kept::new(inner.id_end()),
             inner: Arc::new(inner),
             name: None,
             texts: OnceLock::new(),
@@ -71,6 +73,11 @@ impl PyTokenizer {
         let make = || TokenTexts::new(Arc::clone(&self.inner)).map_err(PyError::from);
         let made = py.detach(make)?;
         Ok(self.texts.get_or_init(|| made))
+    }
+
+    /// The strings of its tokens.
+    pub(crate) fn kept(&self) -> &Arc<Kept> {
+        &self.kept
     }
 
     /// The tokenizer itself.
@@ -431,7 +438,8 @@ impl PyTokenizer {
                 .each(&ids.ids(), skip_special_tokens)
                 .map_err(PyError::from)
         };
-        Ok(PyStreamTexts(release(py, ids.0.len() * 4, each)?))
+        let found = release(py, ids.0.len() * 4, each)?;
+        Ok(PyStreamTexts::new(found, &self.kept))
     }
 
     #[pyo3(

@@ -102,6 +102,24 @@ impl Stream {
         step
     }
 
+    /// If nothing waits, nothing is looked for and the token is whole characters, which is nearly
+    /// always, append its text: the number of tokens given. Else nothing has happened.
+    #[inline]
+    pub(super) fn step_whole(
+        &mut self,
+        texts: &TokenTexts,
+        id: u32,
+        out: &mut Vec<u8>,
+    ) -> Option<u32> {
+        let ready = self.watch.is_none() && self.state.is_ready();
+        if !(ready && texts.append_whole(id, self.skip_special, out)) {
+            return None;
+        }
+        self.came = self.came.saturating_add(1);
+        self.given = self.came;
+        Some(self.given)
+    }
+
     #[inline]
     fn push(
         &mut self,

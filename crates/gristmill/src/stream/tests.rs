@@ -251,7 +251,7 @@ proptest! {
             let ends = [0, rest.len() as i32];
             let given = batch.step(&number, &rest, Some(&ends), Some(&[u8::from(later.is_empty())]));
             let given = given.unwrap();
-            text += &given.text;
+            text += str::from_utf8(&given.text).unwrap();
             found = found.max(given.stops[0]);
             seen |= given.flags[0];
             rest = later;
@@ -263,6 +263,49 @@ proptest! {
         prop_assert_eq!(usize::try_from(found).ok(), stop);
         prop_assert_eq!(seen & flags::STOPPED > 0, stop.is_some());
         prop_assert_eq!(batch.open_streams(), 0);
+    }
+}
+
+proptest! {
+    #[test]
+    fn streams_together_are_streams_alone(
+        decoder in decoder(),
+        steps in prop::collection::vec(prop::collection::vec((0usize..4, 0u32..40), 1..12), 1..12),
+        skip in any::<bool>(),
+        bytes in any::<bool>(),
+    ) {
+        let tokenizer = if bytes {
+            Tokenizer::embedded("gpt2").unwrap()
+        } else {
+            json_with(&decoder)
+        };
+        let texts = TokenTexts::new(Arc::new(tokenizer)).unwrap();
+        let options = StreamOptions { skip_special_tokens: skip, ..StreamOptions::default() };
+        let mut batch = StreamBatch::new(&texts);
+        let numbers = batch.open(4, &options).unwrap();
+        let mut alone: Vec<DecodeStream> = (0..4)
+            .map(|_| DecodeStream::new(&texts, &options).unwrap())
+            .collect();
+        // Bytes above 127, among others, and long tokens.
+        let spread = |id: u32| if bytes { [id, id + 120, id * 1250, 50_257][id as usize % 4] } else { id };
+        for step in &steps {
+            let slots: Vec<i32> = step.iter().map(|&(stream, _)| numbers[stream]).collect();
+            let ids: Vec<i32> = step.iter().map(|&(_, id)| spread(id) as i32).collect();
+            let found = batch.step(&slots, &ids, None, None).unwrap();
+            for (at, text) in found.iter().enumerate() {
+                let stream = &mut alone[step[at].0];
+                let expected = stream.push(&[ids[at] as u32]);
+                if found.flags[at] & (flags::FAILED | flags::IGNORED) > 0 {
+                    continue;
+                }
+                prop_assert_eq!(text, expected);
+                prop_assert_eq!(found.tokens[at] as u32, stream.tokens());
+                if found.whole[at] != StreamTexts::MIXED {
+                    prop_assert_eq!(found.whole[at], ids[at] as u32);
+                    prop_assert_eq!(texts.whole(found.whole[at]), Some(text));
+                }
+            }
+        }
     }
 }
 
@@ -359,7 +402,8 @@ fn text_and_tokens_stay_in_step() {
     let slots = batch.open(1, &options).unwrap();
     let mut step = |token: &str| {
         let found = batch.step(&slots, &[id(token) as i32], None, None).unwrap();
-        (found.text, found.tokens[0], found.flags[0], found.stops[0])
+        let text = String::from_utf8(found.text).unwrap();
+        (text, found.tokens[0], found.flags[0], found.stops[0])
     };
     assert_eq!(step("."), (".".into(), 1, 0, -1));
     // The end of a token could begin a stop string, so the whole token waits.

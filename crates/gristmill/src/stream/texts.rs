@@ -5,6 +5,7 @@
 //! that look at one token alone have been applied to it.
 
 use std::borrow::Cow;
+use std::str;
 use std::sync::Arc;
 
 use crate::decode::{Broken, Decoder};
@@ -33,6 +34,9 @@ const BYTE: u32 = 1 << 4;
 const MARKED: u32 = 1 << 5;
 const SILENT: u32 = 1 << 6;
 
+/// A text of at most so many bytes is copied as so many, in one move.
+pub(super) const SHORT: usize = 16;
+
 /// A token: where its text begins, and what it is. The text ends where the next one's begins.
 #[derive(Clone, Copy)]
 struct Entry {
@@ -59,9 +63,18 @@ pub(super) enum State {
     Whole(Vec<u32>),
 }
 
+impl State {
+    /// Whether tokens are bytes and none waits.
+    #[inline]
+    pub(super) fn is_ready(&self) -> bool {
+        matches!(self, State::Bytes(utf8) if utf8.is_empty())
+    }
+}
+
 /// What each id of a tokenizer gives, for streams.
 pub struct TokenTexts {
     tokenizer: Arc<Tokenizer>,
+    /// The texts, one after the other, and `SHORT` bytes that are no text.
     arena: Vec<u8>,
     entries: Vec<Entry>,
     way: Way,
@@ -117,6 +130,7 @@ impl TokenTexts {
             }
             self.entries.push(Entry { start, what });
         }
+        self.arena.extend_from_slice(&[0; SHORT]);
         self.arena.shrink_to_fit();
         Ok(())
     }
@@ -165,6 +179,40 @@ impl TokenTexts {
             self.arena.get(entry.start as usize..end as usize)?,
             entry.what,
         ))
+    }
+
+    /// Where tokens are bytes, append the text of one that is whole characters: what a stream gives
+    /// for it when nothing waits. `false`, and nothing appended, for any other.
+    #[inline]
+    pub(super) fn append_whole(&self, id: u32, skip_special: bool, out: &mut Vec<u8>) -> bool {
+        let skipped = if skip_special { SPECIAL } else { 0 };
+        let at = id as usize;
+        let (Some(entry), Some(next)) = (self.entries.get(at), self.entries.get(at + 1)) else {
+            return false;
+        };
+        let is_whole = entry.what & (WHOLE | skipped) == WHOLE;
+        if !(is_whole && matches!(self.way, Way::Bytes { .. })) {
+            return false;
+        }
+        let len = (next.start - entry.start) as usize;
+        let Some(text) = self.arena.get(entry.start as usize..) else {
+            return false;
+        };
+        match text.first_chunk::<SHORT>() {
+            Some(short) if len <= SHORT => {
+                out.extend_from_slice(short);
+                out.truncate(out.len() - (SHORT - len));
+            }
+            _ => out.extend_from_slice(text.get(..len).unwrap_or_default()),
+        }
+        true
+    }
+
+    /// The text of a token that is whole characters, where tokens are bytes.
+    pub fn whole(&self, id: u32) -> Option<&str> {
+        let (text, what) = self.entry(id)?;
+        let is_whole = what & WHOLE > 0 && matches!(self.way, Way::Bytes { .. });
+        str::from_utf8(text).ok().filter(|_| is_whole)
     }
 
     /// Of the ids before a stream, those at the end that matter to what follows.

@@ -18,6 +18,7 @@ pub(super) struct Utf8 {
 
 impl Utf8 {
     /// Whether nothing waits.
+    #[inline]
     pub(super) fn is_empty(self) -> bool {
         self.len == 0
     }

@@ -20,7 +20,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
-from gristmill import __version__
+from gristmill import __version__, build_info
 from gristmill.serve.http.endpoints import ENDPOINTS, Answer, Endpoint, House, tokenizers
 from gristmill.serve.http.metrics import Metrics
 from gristmill.serve.http.openapi import description
@@ -87,7 +87,7 @@ class Service:
         self.house = house
         self.limits = limits or Limits()
         self.metrics = Metrics()
-        self.metrics.build.set((__version__, str(_is_debug()).lower()), 1)
+        self.metrics.build.set((__version__, str(build_info()["debug"]).lower()), 1)
         self._running = 0
         self._held = 0
         # One more than there are cores: some are in Python while others are in native calls.
@@ -308,7 +308,3 @@ async def _linger(receive: Receive) -> None:
                 if message["type"] == "http.disconnect" or not message.get("more_body", False):
                     return
                 left -= len(message.get("body", b""))
-
-
-def _is_debug() -> bool:
-    return False
