@@ -26,7 +26,7 @@ export FUZZ_SECONDS
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
 .PHONY: help install build fmt lint lint-rust lint-python lint-workflows test test-rust test-python \
-	data-folder unpacked-data test-wide test-browser test-ray fuzz bench bench-instructions wheel ci clean
+	data-folder unpacked-data test-wide test-browser test-peers test-ray fuzz bench bench-instructions wheel ci clean
 
 help:
 	@echo 'make install     Gristmill in release mode, in $(VENV)'
@@ -36,6 +36,7 @@ help:
 	@echo 'make test        the Rust and the Python tests and the examples of the documentation'
 	@echo 'make test-wide   tests on real tokenizers and texts in GRISTMILL_DATA'
 	@echo 'make test-browser  the service in headless Chromium, which has to be installed'
+	@echo 'make test-peers  against the classes of vLLM, SGLang and mini-sglang, which are fetched'
 	@echo 'make test-ray    the engine ray, on a cluster that the tests start'
 	@echo 'make fuzz        fuzz each target for FUZZ_SECONDS (now $(FUZZ_SECONDS))'
 	@echo 'make bench       measure against the peers'
@@ -135,6 +136,11 @@ $(VENV)/installed-browser: $(VENV)/installed-test
 
 test-browser: $(VENV)/installed-browser
 	$(BIN)/python -m pytest tests/browser
+
+# MINISGL names a checkout of mini-sglang, which is on no index.
+test-peers: $(VENV)/installed-test
+	$(BIN)/python tests/peer_sources.py
+	$(BIN)/python -m pytest tests/peers
 
 $(VENV)/installed-cluster: $(VENV)/installed-test
 	$(PIP_INSTALL) --editable '.[cluster]'
