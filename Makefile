@@ -14,6 +14,7 @@ BENCH ?= bench/compare.py
 UPDATE ?=
 
 VENV := .venv
+READERS := .venv-readers
 BIN := $(VENV)/bin
 # What the native module is built from.
 SOURCES := pyproject.toml Cargo.toml $(wildcard Cargo.lock) $(shell find crates -type f)
@@ -26,7 +27,8 @@ export FUZZ_SECONDS
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
 .PHONY: help install build fmt lint lint-rust lint-python lint-workflows test test-rust test-python \
-	data-folder unpacked-data test-wide test-browser test-peers test-ray fuzz bench bench-instructions wheel ci clean
+	data-folder unpacked-data test-wide test-browser test-peers test-ray test-readers golden-shards fuzz \
+	bench bench-instructions wheel ci clean
 
 help:
 	@echo 'make install     Gristmill in release mode, in $(VENV)'
@@ -38,6 +40,7 @@ help:
 	@echo 'make test-browser  the service in headless Chromium, which has to be installed'
 	@echo 'make test-peers  against the classes of vLLM, SGLang and mini-sglang, which are fetched'
 	@echo 'make test-ray    the engine ray, on a cluster that the tests start'
+	@echo 'make test-readers  shards read by the real readers, which bring gigabytes'
 	@echo 'make fuzz        fuzz each target for FUZZ_SECONDS (now $(FUZZ_SECONDS))'
 	@echo 'make bench       measure against the peers'
 	@echo 'make bench-instructions  instructions of fixed calls against the kept counts; UPDATE=1 records'
@@ -127,6 +130,22 @@ unpacked-data: data-folder $(VENV)/installed-test
 	  $(BIN)/python "$(GRISTMILL_DATA)/unpack.py" "$(UNPACKED_DATA)" >/dev/null; \
 	fi
 
+# The packages that read shards for training, in an environment of their own: tests/readers says why.
+$(READERS)/made: $(VENV)/made $(wildcard tests/readers/*.txt)
+	@echo 'Installing the readers of shards, torch among them: some gigabytes.'
+	$(BIN)/python -m venv $(READERS)
+	$(READERS)/bin/python -m pip install --quiet --disable-pip-version-check \
+	  --requirement tests/readers/requirements.txt
+	$(READERS)/bin/python -m pip install --quiet --disable-pip-version-check --no-deps \
+	  --requirement tests/readers/packages.txt
+	@touch $@
+
+test-readers: install $(READERS)/made
+	PYTHONPATH=python $(READERS)/bin/python -m pytest tests/readers -m readers -W default
+
+golden-shards: $(READERS)/made
+	$(READERS)/bin/python scripts/make_shards_golden.py
+
 test-wide: unpacked-data
 	GRISTMILL_DATA="$(UNPACKED_DATA)" $(BIN)/python -m pytest -m wide
 
@@ -165,4 +184,4 @@ wheel: build
 ci: lint build test fuzz
 
 clean:
-	rm -rf $(VENV) target fuzz/target dist python/gristmill/*.so
+	rm -rf $(VENV) $(READERS) target fuzz/target dist python/gristmill/*.so

@@ -119,6 +119,8 @@ def cat(options: argparse.Namespace) -> int:
             ids = shards[number]
         except IndexError as error:
             raise JobError(f"{options.folder}: {error}") from None
+        except ValueError as error:
+            raise JobError(str(error)) from None
         if tok is None:
             sys.stdout.write(" ".join(map(str, ids.tolist())) + "\n")
         else:
@@ -170,15 +172,18 @@ def merge(options: argparse.Namespace) -> int:
 
 def write(options: argparse.Namespace, output: dict[str, Any], shard_tokens: int | None) -> int:
     """Convert, and say what was written."""
-    written = json.loads(
-        convert_shards(
-            options.folders,
-            options.output,
-            json.dumps(output),
-            format=options.source,
-            shard_tokens=shard_tokens,
+    try:
+        written = json.loads(
+            convert_shards(
+                options.folders,
+                options.output,
+                json.dumps(output),
+                format=options.source,
+                shard_tokens=shard_tokens,
+            )
         )
-    )
+    except ValueError as error:
+        raise JobError(str(error)) from None
     files = len(written["files"])
     print(
         f"{written['documents']:,} documents and {written['tokens']:,} tokens in {files:,} files "

@@ -160,7 +160,7 @@ fn litdata_index(list: &List) -> Value {
             "encryption": null,
             "ipc_compression": null,
             "item_loader": "TokensLoader",
-            "types": null,
+            "types": "tensor",
         },
         // Readers keep copies of chunks by it: it changes when the chunks do, and only then.
         "updated_at": (hash.digest() >> 12).to_string(),

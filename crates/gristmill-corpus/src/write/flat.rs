@@ -230,24 +230,33 @@ impl ShardWriter for Flat {
     }
 }
 
-/// datatrove's three lines: whose ids and how wide they are, how many, and that for people.
+/// datatrove's three lines: whose ids and how wide they are, how many, and that for people. Of a tokenizer
+/// without a name it says how wide they are twice.
 fn metadata_of(tokenizer: &str, width: Width, tokens: u64) -> String {
-    let name = if tokenizer.is_empty() {
-        "Unknown Tokenizer"
-    } else {
-        tokenizer
+    let bytes = width.bytes();
+    let name = match tokenizer {
+        "" => format!("Unknown Tokenizer|{bytes}"),
+        name => name.to_owned(),
     };
-    format!("{name}|{}\n{tokens}\n{}", width.bytes(), metric(tokens))
+    format!("{name}|{bytes}\n{tokens}\n{}", metric(tokens))
 }
 
 /// A number with three digits and a letter, as datatrove writes it.
 fn metric(number: u64) -> String {
-    let digits = number.checked_ilog10().unwrap_or(0) as usize;
+    let mut exponent = number.checked_ilog10().unwrap_or(0) as usize;
+    let shown = |exponent: usize| {
+        let number = number as f64 / 10f64.powi((exponent / 3 * 3) as i32);
+        format!("{number:.*}", 2 - exponent % 3)
+    };
+    // Rounding may carry: 99950 is 100 k.
+    let whole = |text: &str| text.split('.').next().map_or(0, str::len);
+    if whole(&shown(exponent)) > exponent % 3 + 1 {
+        exponent += 1;
+    }
     let letter = ["", "k", "M", "G", "T", "P", "E"]
-        .get(digits / 3)
+        .get(exponent / 3)
         .unwrap_or(&"");
-    let shown = number as f64 / 10f64.powi((digits / 3 * 3) as i32);
-    format!("{shown:.*} {letter}T", 2 - digits % 3)
+    format!("{} {letter}T", shown(exponent))
 }
 
 #[cfg(test)]
@@ -264,6 +273,12 @@ mod tests {
             (123_456, "123 kT"),
             (12_345_678, "12.3 MT"),
             (5_000_000_000, "5.00 GT"),
+            (9995, "9.99 kT"),
+            (9996, "10.0 kT"),
+            (99_949, "99.9 kT"),
+            (99_950, "100 kT"),
+            (999_499, "999 kT"),
+            (999_500, "1.00 MT"),
         ] {
             assert_eq!(metric(number), text);
         }

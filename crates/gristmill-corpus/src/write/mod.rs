@@ -207,6 +207,9 @@ pub struct Sequences {
     pub per_file: Option<u64>,
 }
 
+/// The most ids of a sequence.
+const LONGEST: u64 = 1 << 28;
+
 /// How documents get into sequences.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "lowercase")]
@@ -249,29 +252,26 @@ pub(crate) fn open_bare(
         (Format::Megatron, _) => Box::new(megatron::Megatron::new(&place, width)?),
         (Format::Npy, Some(sequences)) => {
             let npy = npy::Npy::new(place, width, sequences);
-            Box::new(rows::Rows::new(sequences, Box::new(npy))?)
+            Box::new(rows::Rows::new(sequences, Box::new(npy)))
         }
         (Format::Mds | Format::Litdata, sequences) => {
             let chunks = chunks::Chunks::new(place, output, width);
-            in_rows(sequences.as_ref(), Box::new(chunks))?
+            in_rows(sequences.as_ref(), Box::new(chunks))
         }
         (Format::Parquet | Format::Arrow, sequences) => {
             let table = table::Table::new(place, output, width);
-            in_rows(sequences.as_ref(), Box::new(table))?
+            in_rows(sequences.as_ref(), Box::new(table))
         }
         _ => Box::new(flat::Flat::new(place, output, width)),
     };
     Ok(writer)
 }
 
-fn in_rows(
-    sequences: Option<&Sequences>,
-    items: Box<dyn rows::Items>,
-) -> Result<Box<dyn ShardWriter>> {
-    Ok(match sequences {
-        Some(sequences) => Box::new(rows::Rows::new(sequences, items)?),
+fn in_rows(sequences: Option<&Sequences>, items: Box<dyn rows::Items>) -> Box<dyn ShardWriter> {
+    match sequences {
+        Some(sequences) => Box::new(rows::Rows::new(sequences, items)),
         None => Box::new(rows::Whole(items)),
-    })
+    }
 }
 
 /// Refuse options that the format has not got, before anything is read.
@@ -292,6 +292,12 @@ pub fn check(output: &Output) -> Result<()> {
                 "the id {} that fills sequences is not one of the tokenizer, which end at {}",
                 sequences.pad,
                 output.id_end.saturating_sub(1)
+            )));
+        }
+        if !(1..=LONGEST).contains(&sequences.length) {
+            return Err(Error::Refused(format!(
+                "sequences of {} ids: there must be 1 to {LONGEST}",
+                sequences.length
             )));
         }
         if sequences.per_file == Some(0) {

@@ -12,7 +12,7 @@ use super::aside::Place;
 use super::npy::Numbers;
 use super::pack::Packer;
 use super::{Pack, Sequences, ShardWriter};
-use crate::{Error, Result, Written};
+use crate::{Result, Written};
 
 /// A document, or a part of one, in a sequence.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -91,17 +91,10 @@ pub(super) struct Rows {
 }
 
 impl Rows {
-    pub(super) fn new(sequences: &Sequences, items: Box<dyn Items>) -> Result<Rows> {
-        let length = match u32::try_from(sequences.length) {
-            Ok(length @ 1..=0x0fff_ffff) => length as usize,
-            _ => {
-                return Err(Error::Refused(format!(
-                    "sequences of {} ids: there must be 1 to {}",
-                    sequences.length, 0x0fff_ffff
-                )));
-            }
-        };
-        Ok(Rows {
+    /// The length has been checked to be reasonable.
+    pub(super) fn new(sequences: &Sequences, items: Box<dyn Items>) -> Rows {
+        let length = sequences.length as usize;
+        Rows {
             length,
             pad: sequences.pad,
             pack: sequences.pack,
@@ -110,7 +103,7 @@ impl Rows {
             packer: Packer::new(length),
             document: 0,
             items,
-        })
+        }
     }
 
     /// Write the sequence that is being filled, if there is anything in it.
