@@ -18,6 +18,7 @@ import gristmill
 import numpy as np
 import pytest
 from gristmill.cli import main
+from gristmill.cli.arguments import COMMANDS
 
 # Warnings are errors here too.
 COMMAND = [sys.executable, "-W", "error", "-m", "gristmill"]
@@ -100,6 +101,13 @@ def test_help(command: str) -> None:
     text = good(command, "--help").text
     assert text.startswith(f"usage: gristmill {command}")
     assert "o200k_harmony" in text
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_help_of_each_command(command: str) -> None:
+    text = good(command, "--help").text
+    assert text.startswith(f"usage: gristmill {command} ")
+    assert "--help" in text
 
 
 def test_no_command() -> None:

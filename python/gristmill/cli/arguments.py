@@ -259,7 +259,7 @@ def tokenize_parser() -> Parser:
         choices=ON_ERROR,
         help="bad records: count them; count and keep them in a file (the default); end the run",
     )
-    what.add_argument("--max-bad", metavar="N|N%", help="end the run when more are bad")
+    what.add_argument("--max-bad", metavar="N|SHARE", help="end the run when more are bad")
     made = parser.add_argument_group("what is made")
     made.add_argument("--to", metavar="FORMATS", help=f"one or several of {', '.join(FORMATS)}")
     made.add_argument(
