@@ -43,6 +43,51 @@ fn spaced(prepend: bool, bytes: bool) -> Tokenizer {
     Tokenizer::from_bytes(file.to_string().as_bytes(), &Options::default()).unwrap()
 }
 
+/// A model of bytes whose ids have gaps, with a merge that is listed twice, an added token, and tokens
+/// that no merge makes: pieces are those as a whole, or never.
+fn bytewise(whole: bool) -> Tokenizer {
+    let merges = [
+        "a b", "ab c", "Ġ a", "a b", "b c", "c c", "Ġa bc", "cc cc", "ä ¸", "ä¸ Ń", "x x", "xx xx",
+    ];
+    let unborn = [
+        "abcc",
+        "Ġabx",
+        "bä¸Ń",
+        "xxx",
+        "xxxxxxxxxxxxxxxxx",
+        "xxxxxxxxxxxxxxx",
+        "ĠĠ",
+    ];
+    let alphabet = (0..=255).map(|byte| crate::alphabet::char_of(byte).to_string());
+    let mut tokens: Vec<String> = alphabet.collect();
+    for token in merges.iter().chain(&unborn) {
+        let token = token.replace(' ', "");
+        if !tokens.contains(&token) {
+            tokens.push(token);
+        }
+    }
+    let vocab: serde_json::Map<String, serde_json::Value> = (0..)
+        .zip(&tokens)
+        .map(|(id, token): (u32, _)| (token.clone(), (7 * id).into()))
+        .collect();
+    let file = serde_json::json!({
+        "version": "1.0",
+        "added_tokens": [{
+            "id": 5000, "content": "<x>", "single_word": false, "lstrip": false, "rstrip": false,
+            "normalized": false, "special": false,
+        }],
+        "normalizer": null,
+        "pre_tokenizer": {
+            "type": "ByteLevel", "add_prefix_space": false, "trim_offsets": true, "use_regex": true,
+        },
+        "post_processor": null, "decoder": {
+            "type": "ByteLevel", "add_prefix_space": true, "trim_offsets": true, "use_regex": true,
+        },
+        "model": {"type": "BPE", "vocab": vocab, "merges": merges, "ignore_merges": whole},
+    });
+    Tokenizer::from_bytes(file.to_string().as_bytes(), &Options::default()).unwrap()
+}
+
 fn check(tokenizer: &Tokenizer, text: &str) {
     let ids = tokenizer.encode_plainly(text, &Special::Text).unwrap();
     for _ in 0..2 {
@@ -64,6 +109,24 @@ proptest! {
     ) {
         for (prepend, bytes) in [(false, false), (false, true), (true, false), (true, true)] {
             let tokenizer = spaced(prepend, bytes);
+            for text in &texts {
+                check(&tokenizer, text);
+            }
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(300))]
+
+    #[test]
+    fn texts_of_tokens_that_no_merge_makes(
+        texts in proptest::collection::vec(
+            "([abcx 中,]|ab|abcc| ab|xx|xxx|x{13,20}|b中|  |<x>){0,150}", 1..4,
+        ),
+    ) {
+        for whole in [false, true] {
+            let tokenizer = bytewise(whole);
             for text in &texts {
                 check(&tokenizer, text);
             }

@@ -8,6 +8,7 @@
 //! Pieces are looked for in groups ([`Cache::locate`], [`Cache::known`]): first all places of a group
 //! are found and fetched, then they are compared, so that slow memory is waited for once a group.
 
+use super::encoding::Waiting;
 use super::greedy::DeadEnds;
 use super::keys::{
     LONG, LongKey, Part, SHORT, ShortKey, long_key, long_key_of, short_key, short_key_of,
@@ -30,6 +31,7 @@ pub(crate) struct Cache {
     group: Box<Group>,
     pub(crate) scratch: Scratch,
     pub(crate) dead_ends: DeadEnds,
+    pub(super) waiting: Waiting,
     /// Ids of one unit, on their way to somewhere else.
     pub(crate) ids: Vec<u32>,
 }
@@ -71,6 +73,7 @@ impl Cache {
             }),
             scratch: Scratch::default(),
             dead_ends: DeadEnds::default(),
+            waiting: Waiting::default(),
             ids: Vec::new(),
         }
     }
@@ -178,6 +181,14 @@ impl Cache {
             pieces += 1;
         }
         (pieces, count)
+    }
+
+    /// A piece of the group is not known in its line: bring near the one beside, where it may be.
+    #[inline(always)]
+    pub(super) fn expect_beside(&self, number: usize) {
+        if let Some(spot) = self.group.spots.get(number) {
+            self.short.finder().expect(spot.line ^ 1);
+        }
     }
 
     /// Give `sink` the ids of a piece if they are known.

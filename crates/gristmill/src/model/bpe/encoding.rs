@@ -1,13 +1,18 @@
 //! The ids of pieces as scanners find them, many at a time.
 //!
 //! Known ones are gathered in one loop over a group of them, which is where most of the time of encoding
-//! goes; the others are encoded one by one. Tested through `Tokenizer`, and by the law that the ids are
-//! those of pieces encoded one by one.
+//! goes. The others wait until some have come together, so that they can wait for memory together
+//! (`walks.rs`); from the first of them on, the ids of known ones wait with them ([`Waiting`]). Tested
+//! through `Tokenizer`, and by the law that the ids are those of pieces encoded one by one.
+
+use std::ops::Range;
 
 use super::Bpe;
 use super::cache::{Cache, GROUP, GROUP_IDS};
-use super::keys::Part;
+use super::greedy::Greedy;
+use super::keys::{Part, SHORT, short_key};
 use super::sink::Sink;
+use super::walks::Walk;
 use crate::error::Result;
 use crate::simd::Isa;
 use crate::split::{Batch, Bound, TakePieces};
@@ -28,6 +33,7 @@ impl<S: Sink> TakePieces for Encoding<'_, S> {
         let work = Groups {
             text: self.text,
             units: model.whole_pieces,
+            greedy: model.greedy.as_ref(),
         };
         work.encode(
             isa,
@@ -81,6 +87,7 @@ impl<S: Sink> TakePieces for SpacedEncoding<'_, S> {
         let work = Groups {
             text: self.text,
             units: false,
+            greedy: None,
         };
         work.encode(
             isa,
@@ -131,7 +138,44 @@ struct Groups<'a> {
     text: &'a [u8],
     /// Whether parts of pieces are another thing than pieces.
     units: bool,
+    /// The short way for pieces that are not known, if the model sees the text as it is.
+    greedy: Option<&'a Greedy>,
 }
+
+/// Pieces that are not known, and what comes between them.
+#[derive(Default)]
+pub(super) struct Waiting {
+    unknown: Vec<Unknown>,
+    walks: Vec<Walk>,
+    /// The ids of known pieces behind the first unknown one.
+    ids: Vec<u32>,
+    /// The ids of unknown pieces that turned out to be known after all.
+    found: Vec<u32>,
+}
+
+/// A piece that is not known.
+struct Unknown {
+    /// Its place in the text.
+    start: usize,
+    end: usize,
+    is_unit: bool,
+    /// How many of [`Waiting::ids`] come before it.
+    before: usize,
+    way: Way,
+}
+
+/// How an unknown piece becomes ids.
+enum Way {
+    /// These of [`Waiting::found`].
+    Found(Range<usize>),
+    /// By the walk of this number.
+    Walk(usize),
+    /// By itself, when it is its turn.
+    Alone,
+}
+
+/// So many unknown pieces do not wait for more.
+const MOST_WAITING: usize = 64;
 
 impl Groups<'_> {
     /// Give `sink` the ids of a batch; `unknown` encodes what the cache does not know, and is told whether
@@ -154,18 +198,118 @@ impl Groups<'_> {
             let mut done = 0;
             loop {
                 let (pieces, ids) = cache.known(isa, done, count, &mut gathered);
-                sink.push(&gathered[..ids]);
+                if cache.waiting.unknown.is_empty() {
+                    sink.push(&gathered[..ids]);
+                } else {
+                    cache.waiting.ids.extend_from_slice(&gathered[..ids]);
+                }
                 done += pieces;
                 let Some(&[start, end, ..]) = group.get(done..) else {
                     break;
                 };
-                let (start, end) = (Bound(start), Bound(end));
-                let piece = &self.text[batch.base + start.at()..batch.base + end.at()];
-                unknown(piece, start.is_cut() | end.is_cut(), cache, sink)?;
+                let (from, to) = (Bound(start), Bound(end));
+                let is_unit = from.is_cut() | to.is_cut();
+                let (start, end) = (batch.base + from.at(), batch.base + to.at());
+                if self.greedy.is_some() {
+                    cache.expect_beside(done);
+                    let waiting = &mut cache.waiting;
+                    waiting.unknown.push(Unknown {
+                        start,
+                        end,
+                        is_unit,
+                        before: waiting.ids.len(),
+                        way: Way::Alone,
+                    });
+                } else {
+                    unknown(&self.text[start..end], is_unit, cache, sink)?;
+                }
                 done += 1;
+            }
+            if cache.waiting.unknown.len() >= MOST_WAITING {
+                self.finish(cache, sink, &unknown)?;
             }
             bounds = &bounds[count..];
         }
+        if !cache.waiting.unknown.is_empty() {
+            self.finish(cache, sink, &unknown)?;
+        }
         Ok(())
+    }
+
+    /// Give `sink` the ids of all pieces that wait.
+    #[inline(never)]
+    fn finish<S: Sink>(
+        &self,
+        cache: &mut Cache,
+        sink: &mut S,
+        unknown: &impl Fn(&[u8], bool, &mut Cache, &mut S) -> Result<()>,
+    ) -> Result<()> {
+        let mut waiting = std::mem::take(&mut cache.waiting);
+        self.walk(&mut waiting, cache);
+        let mut done = 0;
+        let mut result = Ok(());
+        for piece in &waiting.unknown {
+            sink.push(&waiting.ids[done..piece.before]);
+            done = piece.before;
+            let bytes = &self.text[piece.start..piece.end];
+            let ids = match &piece.way {
+                Way::Found(range) => waiting.found.get(range.clone()),
+                Way::Walk(number) => waiting.walks.get(*number).and_then(Walk::ids),
+                Way::Alone => None,
+            };
+            match ids {
+                Some(ids) => {
+                    if matches!(piece.way, Way::Walk(_)) && !self.is_found_anew(piece, bytes) {
+                        cache.put(bytes, self.part(piece.is_unit), ids);
+                    }
+                    sink.push(ids);
+                }
+                None => result = unknown(bytes, piece.is_unit, cache, sink),
+            }
+            if result.is_err() {
+                break;
+            }
+        }
+        sink.push(&waiting.ids[done..]);
+        waiting.unknown.clear();
+        waiting.walks.clear();
+        waiting.ids.clear();
+        waiting.found.clear();
+        cache.waiting = waiting;
+        result
+    }
+
+    /// Find the ids of short pieces that wait.
+    fn walk(&self, waiting: &mut Waiting, cache: &mut Cache) {
+        for piece in &mut waiting.unknown {
+            let bytes = &self.text[piece.start..piece.end];
+            let part = self.part(piece.is_unit);
+            let from = waiting.found.len();
+            if cache.get(bytes, part, &mut waiting.found) {
+                piece.way = Way::Found(from..waiting.found.len());
+            } else if (1..=SHORT).contains(&bytes.len()) {
+                piece.way = Way::Walk(waiting.walks.len());
+                let whole = self.units && part == Part::Piece;
+                waiting.walks.push(Walk::new(short_key(bytes, part), whole));
+            }
+        }
+        if let Some(greedy) = self.greedy {
+            greedy.walk(&mut waiting.walks);
+        }
+    }
+
+    /// Whether to look for the tokens again takes less time than to remember them.
+    fn is_found_anew(&self, piece: &Unknown, bytes: &[u8]) -> bool {
+        let hardly_merges = |greedy: &Greedy| greedy.hardly_merges(bytes);
+        piece.is_unit && (bytes.len() == 1 || self.greedy.is_some_and(hardly_merges))
+    }
+
+    /// What a piece or a part of one is to the cache.
+    fn part(&self, is_unit: bool) -> Part {
+        if self.units && is_unit {
+            Part::Unit
+        } else {
+            Part::Piece
+        }
     }
 }

@@ -40,7 +40,7 @@ const NEAR: usize = 8;
 
 /// The tokens of a vocabulary that texts become, and how to find those of a piece.
 pub(crate) struct Greedy {
-    tokens: Tokens,
+    pub(super) tokens: Tokens,
     /// Two tokens that merge earlier than one of them comes to be, as one string each. Where none of
     /// these stands, no such merge happens.
     exceptions: Option<AhoCorasick>,
@@ -154,9 +154,7 @@ impl Greedy {
         ids: &mut Vec<u32>,
         dead_ends: &mut DeadEnds,
     ) -> bool {
-        if let Some(exceptions) = &self.exceptions
-            && exceptions.is_match(piece)
-        {
+        if self.is_exception(piece) {
             return false;
         }
         let from = ids.len();
@@ -248,9 +246,17 @@ impl Greedy {
         }
     }
 
+    /// Whether merges may happen in a piece that come before their parts.
+    #[inline(always)]
+    pub(super) fn is_exception(&self, piece: &[u8]) -> bool {
+        self.exceptions
+            .as_ref()
+            .is_some_and(|exceptions| exceptions.is_match(piece))
+    }
+
     /// Whether two tokens side by side stay as they are.
     #[inline(always)]
-    fn stay_apart(&self, left: u32, right: u32) -> bool {
+    pub(super) fn stay_apart(&self, left: u32, right: u32) -> bool {
         self.tokens.rank(left, right).is_none() && self.come_together(left, right)
     }
 
@@ -358,8 +364,10 @@ impl DeadEnds {
 
 #[cfg(test)]
 mod tests {
+    use super::super::keys::{Part, short_key};
     use super::super::merge::merge_naive;
     use super::super::pairs::{Merge, Merges};
+    use super::super::walks::Walk;
     use super::*;
     use proptest::prelude::*;
 
@@ -410,7 +418,40 @@ mod tests {
         let mut dead_ends = DeadEnds::default();
         let done = greedy.encode(vocab, text, &mut ids, &mut dead_ends);
         assert_eq!(ids[0], 99);
-        done.then(|| ids[1..].to_vec())
+        let found = done.then(|| ids[1..].to_vec());
+        check_walks(greedy, vocab, text, found.as_deref());
+        found
+    }
+
+    /// The beginnings of a text, all at once, are what each of them is alone.
+    fn check_walks(greedy: &Greedy, vocab: &Vocab, text: &[u8], found: Option<&[u32]>) {
+        let mut walks = Vec::new();
+        for length in 1..=text.len().min(SHORT) {
+            for (part, whole) in [
+                (Part::Piece, false),
+                (Part::Unit, false),
+                (Part::Piece, true),
+            ] {
+                walks.push(Walk::new(short_key(&text[..length], part), whole));
+            }
+        }
+        greedy.walk(&mut walks);
+        for (length, three) in (1..).zip(walks.chunks(3)) {
+            let start = &text[..length];
+            let mut ids = Vec::new();
+            let done = greedy.encode(vocab, start, &mut ids, &mut DeadEnds::default());
+            let ids = done.then_some(&ids[..]);
+            assert_eq!(three[0].ids(), ids);
+            assert_eq!(three[1].ids(), ids);
+            if let Some(token) = vocab.id(start) {
+                assert!(greedy.is_exception(start) || three[2].ids() == Some(&[token]));
+            } else {
+                assert_eq!(three[2].ids(), ids);
+            }
+            if length == text.len() {
+                assert_eq!(ids, found);
+            }
+        }
     }
 
     proptest! {

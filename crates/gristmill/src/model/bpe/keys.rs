@@ -94,6 +94,18 @@ pub(super) fn long_key_of(bytes: &[u8; 32], length: usize, is_unit: bool) -> Lon
     ]
 }
 
+/// The length of the string of a key.
+#[inline(always)]
+pub(super) fn length_of(key: ShortKey) -> usize {
+    (key[1] >> LENGTH_SHIFT) as usize & SHORT
+}
+
+/// The bytes of a key, the first one lowest, its length above them.
+#[inline(always)]
+pub(super) fn bytes_of(key: ShortKey) -> u128 {
+    u128::from(key[0]) | u128::from(key[1]) << 64
+}
+
 #[inline(always)]
 pub(super) fn hash(key: ShortKey) -> u64 {
     mixed(key[0], key[1])
@@ -126,6 +138,8 @@ mod tests {
             for length in 1..=SHORT {
                 let key = short_key(&bytes[..length], part);
                 assert_eq!(short_key_of(low, length, is_unit), key);
+                assert_eq!(length_of(key), length);
+                assert_eq!(bytes_of(key).to_le_bytes()[..length], bytes[..length]);
             }
             for length in SHORT + 1..=LONG {
                 let key = long_key(&bytes[..length], part);

@@ -18,6 +18,7 @@ mod runs;
 pub(crate) mod sink;
 mod tables;
 mod tokens;
+mod walks;
 
 pub(crate) use bytes::Bytes;
 pub(crate) use cache::Cache;

@@ -9,6 +9,7 @@
 use super::keys::{LongKey, ShortKey, hash, long_hash};
 use super::sink::Sink;
 use crate::memory::{Line, Lines, Word};
+use crate::simd::prefetch;
 
 /// The most ids beside a short key.
 pub(super) const SHORT_IDS: usize = 4;
@@ -161,7 +162,12 @@ impl ShortTable {
         self.fresh += 1;
     }
 
+    /// Remember the ids of a key, unless it is there.
     pub(super) fn put(&mut self, key: ShortKey, ids: &[u32]) {
+        let (_, line) = self.finder().line(key);
+        if line.is_some_and(|line| line[..2].contains(&key)) {
+            return;
+        }
         let [words] = counted(ids);
         self.insert(key, words);
         self.fresh += 1;
@@ -191,6 +197,14 @@ impl<'a> ShortFinder<'a> {
     pub(super) fn line(self, key: ShortKey) -> (u32, Option<&'a Line>) {
         let number = hash(key) as u32 & (self.0.len() as u32).wrapping_sub(1);
         (number, self.0.get(number as usize))
+    }
+
+    /// Bring a line near, if there is one of this number.
+    #[inline(always)]
+    pub(super) fn expect(self, line: u32) {
+        if let Some(line) = self.0.get(line as usize) {
+            prefetch(line);
+        }
     }
 
     /// The keys of a line, and their ids.

@@ -43,6 +43,20 @@ pub(super) struct Tokens {
     longest: Box<[u8]>,
     /// Tokens longer than a key, by their first bytes; the longest first.
     long: FxHashMap<[u8; SHORT + 1], Vec<u32>>,
+    /// How many are born.
+    born: usize,
+}
+
+/// The search for the longest token that a window begins with, while it waits for memory.
+#[derive(Clone, Copy)]
+pub(super) struct Search {
+    /// The length it is at; 1 for a single byte, which waits for nothing, and 0 for nothing at all.
+    length: u8,
+    /// The slot that comes next.
+    place: u32,
+    tag: u32,
+    /// The token that may be it, once the slot has told.
+    id: u32,
 }
 
 impl Tokens {
@@ -56,6 +70,7 @@ impl Tokens {
             single: Box::new([NONE; 256]),
             longest: vec![0; 1 << 16].into_boxed_slice(),
             long: FxHashMap::default(),
+            born: 0,
         };
         for cell in tokens.cells.get_mut() {
             cell[3] = NEVER_BORN.into();
@@ -81,6 +96,12 @@ impl Tokens {
         )
     }
 
+    /// Whether some text becomes this token.
+    #[inline(always)]
+    pub(super) fn is_born(&self, id: u32) -> bool {
+        self.tree(id).born != NEVER_BORN
+    }
+
     /// A token is born. Its bytes are looked up from now on, and so are its parts.
     pub(super) fn insert(&mut self, vocab: &Vocab, id: u32, tree: Tree) {
         let Some(token) = vocab.get(id) else {
@@ -96,6 +117,7 @@ impl Tokens {
         if let Some(cell) = self.cells.get_mut().get_mut(id as usize) {
             *cell = [key[0], key[1], parts, tree.born.into()];
         }
+        self.born += 1;
         if tree.born > 0 {
             self.by_parts.insert(hash_of_parts(parts), id);
         }
@@ -150,11 +172,84 @@ impl Tokens {
 
     /// Ends the insertions. False if so many long tokens begin alike that trying each takes too long.
     pub(super) fn finish(&mut self, vocab: &Vocab) -> bool {
+        if self.born < vocab.len() {
+            self.insert_unborn(vocab);
+        }
         let length = |id: &u32| vocab.get(*id).map_or(0, <[u8]>::len);
         for ids in self.long.values_mut() {
             ids.sort_unstable_by_key(|id| Reverse(length(id)));
         }
         self.long.values().all(|ids| ids.len() <= MOST_ALIKE)
+    }
+
+    /// Tokens that no text becomes are found by their bytes too: a piece may be one as a whole.
+    #[cold]
+    fn insert_unborn(&mut self, vocab: &Vocab) {
+        for (id, token) in vocab.iter() {
+            if self.tree(id).born == NEVER_BORN && (2..=SHORT).contains(&token.len()) {
+                let key = short_key(token, Part::Piece);
+                if let Some(cell) = self.cells.get_mut().get_mut(id as usize) {
+                    *cell = [key[0], key[1], u64::MAX, NEVER_BORN.into()];
+                }
+                self.by_bytes.insert(hash(key), id);
+            }
+        }
+    }
+
+    /// Begin to look for the longest token of at most `limit` bytes that a window begins with: one that
+    /// may be there, the slot of which is called for.
+    #[inline(always)]
+    pub(super) fn seek(&self, window: u128, limit: usize) -> Search {
+        for length in (2..=limit.min(SHORT)).rev() {
+            let hash = hash(short_key_of(window, length, false));
+            if self.by_bytes.may_have(hash) {
+                self.by_bytes.expect(hash);
+                return Search {
+                    length: length as u8,
+                    place: hash as u32 & self.by_bytes.mask as u32,
+                    tag: tag(hash),
+                    id: NONE,
+                };
+            }
+        }
+        Search {
+            length: limit.min(1) as u8,
+            place: 0,
+            tag: 0,
+            id: self.single[usize::from(window as u8)],
+        }
+    }
+
+    /// Go on with what was called for. The token and its length, once it is found; NONE where nothing
+    /// fits.
+    #[inline(always)]
+    pub(super) fn advance(&self, window: u128, search: &mut Search) -> Option<(u32, usize)> {
+        let length = usize::from(search.length);
+        if length < 2 {
+            let id = if length == 0 { NONE } else { search.id };
+            return Some((id, length));
+        }
+        let cells = self.cells.get();
+        if search.id != NONE {
+            let key = short_key_of(window, length, false);
+            if cells
+                .get(search.id as usize)
+                .is_some_and(|cell| cell[..2] == key)
+            {
+                return Some((search.id, length));
+            }
+            search.place = (search.place + 1) & self.by_bytes.mask as u32;
+        }
+        match self.by_bytes.next(&mut search.place, search.tag) {
+            Some(id) => {
+                search.id = id;
+                if let Some(cell) = cells.get(id as usize) {
+                    prefetch(cell);
+                }
+            }
+            None => *search = self.seek(window, length - 1),
+        }
+        None
     }
 
     /// The rank of the merge of two symbols, if it makes a token that is born.
@@ -191,7 +286,8 @@ impl Tokens {
             for length in (2..=limit.min(longest).min(SHORT)).rev() {
                 let key: ShortKey = short_key_of(window, length, false);
                 let found = self.by_bytes.find(hash(key), |id| {
-                    cells.get(id as usize).is_some_and(|cell| cell[..2] == key)
+                    let cell = cells.get(id as usize);
+                    cell.is_some_and(|cell| cell[..2] == key && cell[3] != u64::from(NEVER_BORN))
                 });
                 if let Some(id) = found {
                     return Some((id, length));
@@ -240,7 +336,14 @@ struct Slots {
     /// One more than the number, 0 for none, and above it some bits of the hash.
     slots: Table<u32>,
     mask: usize,
+    /// A bit for each hash that is there, and by chance for others: small enough to stay near, it
+    /// answers most questions about what is not there.
+    filter: Table<u64>,
+    filter_mask: usize,
 }
+
+/// The least bits of a filter for each number.
+const FILTER_BITS: usize = 8;
 
 /// The bits of a number.
 const NUMBER_BITS: u32 = 22;
@@ -249,10 +352,30 @@ const NUMBER: u32 = (1 << NUMBER_BITS) - 1;
 impl Slots {
     fn new(count: usize) -> Slots {
         let slots = (2 * count).next_power_of_two().max(2);
+        let bits = (FILTER_BITS * count).next_power_of_two().max(64);
         Slots {
             slots: Table::new(slots),
             mask: slots - 1,
+            filter: Table::new(bits / 64),
+            filter_mask: bits - 1,
         }
+    }
+
+    /// The bit of a hash: its number in the filter, and the bit in that.
+    #[inline(always)]
+    fn bit(&self, hash: u64) -> (usize, u32) {
+        let bit = (hash >> 32) as usize & self.filter_mask;
+        (bit / 64, bit as u32 % 64)
+    }
+
+    /// False if no number of this hash is here.
+    #[inline(always)]
+    fn may_have(&self, hash: u64) -> bool {
+        let (at, bit) = self.bit(hash);
+        self.filter
+            .get()
+            .get(at)
+            .is_some_and(|bits| bits >> bit & 1 == 1)
     }
 
     /// No more than it was made for, so that some are always free.
@@ -262,7 +385,27 @@ impl Slots {
         while slots[place] != 0 {
             place = (place + 1) & self.mask;
         }
-        slots[place] = (hash >> 32) as u32 & !NUMBER | (number + 1);
+        slots[place] = tag(hash) | (number + 1);
+        let (at, bit) = self.bit(hash);
+        if let Some(bits) = self.filter.get_mut().get_mut(at) {
+            *bits |= 1 << bit;
+        }
+    }
+
+    /// The number in the first slot from `place` on that has this tag; `place` is left there.
+    #[inline(always)]
+    fn next(&self, place: &mut u32, tag: u32) -> Option<u32> {
+        let slots = self.slots.get();
+        loop {
+            let slot = *slots.get(*place as usize)?;
+            if slot == 0 {
+                return None;
+            }
+            if slot & !NUMBER == tag {
+                return Some((slot & NUMBER) - 1);
+            }
+            *place = (*place + 1) & self.mask as u32;
+        }
     }
 
     #[inline]
@@ -274,21 +417,23 @@ impl Slots {
 
     #[inline(always)]
     fn find(&self, hash: u64, is_it: impl Fn(u32) -> bool) -> Option<u32> {
-        let tag = (hash >> 32) as u32 & !NUMBER;
-        let mut place = hash as usize & self.mask;
-        let slots = self.slots.get();
+        if !self.may_have(hash) {
+            return None;
+        }
+        let mut place = (hash as usize & self.mask) as u32;
         loop {
-            let slot = *slots.get(place)?;
-            if slot == 0 {
-                return None;
-            }
-            let number = (slot & NUMBER) - 1;
-            if slot & !NUMBER == tag && is_it(number) {
+            let number = self.next(&mut place, tag(hash))?;
+            if is_it(number) {
                 return Some(number);
             }
-            place = (place + 1) & self.mask;
+            place = (place + 1) & self.mask as u32;
         }
     }
+}
+
+/// The bits of a hash that stand above a number.
+fn tag(hash: u64) -> u32 {
+    (hash >> 32) as u32 & !NUMBER
 }
 
 fn hash_of_parts(parts: u64) -> u64 {
