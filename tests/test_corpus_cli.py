@@ -16,9 +16,9 @@ COMMAND = [sys.executable, "-W", "error", "-m", "gristmill", "tokenize"]
 TEXTS = corpora.texts(300, seed=3)
 
 
-def run(*arguments: object) -> subprocess.CompletedProcess[str]:
+def run(*arguments: object, stdin: str = "") -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [*COMMAND, *map(str, arguments)], capture_output=True, check=False, text=True
+        [*COMMAND, *map(str, arguments)], input=stdin, capture_output=True, check=False, text=True
     )
 
 
@@ -190,3 +190,32 @@ def test_text_by_separator(tmp_path: Path, gpt2: Tokenizer) -> None:
     out = tmp_path / "whole"
     assert run(source, "-o", out, "-t", "gpt2").returncode == 0
     assert corpora.megatron(out) == corpora.expected(gpt2, ["one\ntwo\n\nthree"])
+
+
+def test_standard_input_is_kept(tmp_path: Path, gpt2: Tokenizer) -> None:
+    out = tmp_path / "out"
+    texts = corpora.jsonl(TEXTS).decode()
+    assert run("-", "-o", out, "-t", "gpt2", stdin=texts).returncode == 0
+    assert corpora.megatron(out) == corpora.expected(gpt2, TEXTS)
+    assert (out / "stdin").read_text() == texts
+    assert run("-", "-o", out, "-t", "gpt2", stdin=texts).returncode == 0
+    assert run("-", "-o", out, "-t", "gpt2").returncode == 0
+    for other in (texts + "{}", texts[:-1], "x" + texts):
+        ended = run("-", "-o", out, "-t", "gpt2", stdin=other)
+        assert ended.returncode == 1
+        assert "standard input is not what this run began with" in ended.stderr
+    assert run("-", "-o", out, "-t", "gpt2", "--overwrite", stdin='{"text": "a"}').returncode == 0
+    assert corpora.megatron(out) == corpora.expected(gpt2, ["a"])
+
+
+def test_files_of_columns(tmp_path: Path, gpt2: Tokenizer) -> None:
+    source = corpora.folder_of(
+        tmp_path / "in",
+        {
+            "a.csv": b'body,id\n"one, two",1\nthree,2\n',
+            "b.tsv": b"id\tbody\n1\tfour\n",
+        },
+    )
+    out = tmp_path / "out"
+    assert run(source, "-o", out, "-t", "gpt2", "--field", "body").returncode == 0
+    assert corpora.megatron(out) == corpora.expected(gpt2, ["one, two", "three", "four"])

@@ -31,7 +31,7 @@ from gristmill.evaluation import Report, compare, evaluate
 
 if TYPE_CHECKING:
     from gristmill.chat import ChatTemplate
-    from gristmill.corpus import CorpusError, tokenize_corpus
+    from gristmill.corpus import tokenize_corpus
 
 __all__ = [
     "EMBEDDED",
@@ -77,8 +77,8 @@ def __getattr__(name: str) -> Any:
         from gristmill.chat import ChatTemplate
 
         return ChatTemplate
-    if name in ("CorpusError", "tokenize_corpus"):
-        from gristmill import corpus
+    if name == "tokenize_corpus":
+        from gristmill.corpus import tokenize_corpus
 
-        return getattr(corpus, name)
+        return tokenize_corpus
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

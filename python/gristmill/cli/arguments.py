@@ -230,7 +230,10 @@ def tokenize_parser() -> Parser:
         "is wrong.\n",
     )
     parser.add_argument(
-        "inputs", metavar="INPUT", nargs="*", help="files, folders, and patterns such as 'a/*.gz'"
+        "inputs",
+        metavar="INPUT",
+        nargs="*",
+        help="files, folders, patterns such as 'a/*.gz', or - for standard input",
     )
     parser.add_argument(
         "--input-dir", metavar="FOLDER", action="append", default=[], help="another input"

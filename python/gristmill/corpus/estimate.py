@@ -13,6 +13,7 @@ import random
 import tempfile
 import time
 from collections.abc import Iterable
+from contextlib import nullcontext
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -20,6 +21,7 @@ from gristmill import _native
 from gristmill._native import Tokenizer
 from gristmill.corpus import inputs as inputs_
 from gristmill.corpus import plan as plans
+from gristmill.corpus import remote
 from gristmill.corpus.options import Options, Running
 from gristmill.corpus.plan import Plan, Range
 from gristmill.corpus.run import kind_of
@@ -173,10 +175,12 @@ def make(plan: Plan, one: Range, tok: Tokenizer, running: Running, folder: str) 
             raise Enough
 
     began = time.perf_counter()
-    with contextlib.suppress(Enough):
+    described = json.dumps(job)
+    near = remote.here(described) if remote.needs(described) else nullcontext(described)
+    with contextlib.suppress(Enough), near as text:
         _native.run_jobs(
             tok,
-            [json.dumps(job)],
+            [text],
             threads=running.workers,
             max_memory=running.max_memory,
             on_shard=keep,

@@ -12,8 +12,9 @@ import os
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
-from typing import Any, TypeVar
+from typing import Any, BinaryIO, TypeVar
 
+from gristmill.corpus import remote
 from gristmill.corpus.errors import CorpusError
 
 T = TypeVar("T")
@@ -23,11 +24,15 @@ R = TypeVar("R")
 ENDS = 1 << 16
 # What these tools leave beside data.
 LEFT_BY_TOOLS = ("_SUCCESS", "_metadata", "_common_metadata", "_committed_", "_started_")
-TEXTS = (".txt", ".text", ".jsonl", ".ndjson", ".json", ".csv", ".tsv")
-TABLES = (".parquet", ".arrow", ".feather", ".ipc")
+TEXTS = (".txt", ".text", ".jsonl", ".ndjson", ".json", ".csv", ".tsv", ".tab")
+TABLES = (".parquet", ".pq", ".arrow", ".feather", ".ipc")
 PACKED = (".gz", ".gzip", ".zst", ".zstd", ".bz2", ".xz", ".bgz")
 ASIDE = ".aside"
 PLAN = "plan.json"
+# Where standard input is kept, in the output, and what stands for it among the names.
+KEPT = "stdin"
+STANDARD_INPUT = "-"
+BLOCK = 1 << 20
 
 
 @dataclass(frozen=True)
@@ -51,7 +56,12 @@ def find(names: Iterable[str | os.PathLike[str]], out: str) -> tuple[list[str], 
     left: set[str] = set()
     for name in names:
         name = os.fspath(name)
-        if os.path.isdir(name):
+        if remote.is_remote(name):
+            paths, folder = remote.find(name)
+            for path in paths:
+                if not (folder and hidden(path)):
+                    (left if folder and not is_data(path) else found).add(path)
+        elif os.path.isdir(name):
             for path in in_folder(name, out):
                 (found if is_data(path) else left).add(path)
         elif os.path.exists(name):
@@ -69,6 +79,41 @@ def find(names: Iterable[str | os.PathLike[str]], out: str) -> tuple[list[str], 
     for path in found:
         check_name(path)
     return sorted(found, key=os.fsencode), sorted(left, key=os.fsencode)
+
+
+def keep(stream: BinaryIO, folder: str) -> str:
+    """Keep standard input in a file, because a run that goes on needs it again.
+
+    Where it was kept before, what comes now has to be the same, or nothing at all.
+    """
+    path = os.path.join(os.path.abspath(folder), KEPT)
+    if os.path.exists(path):
+        compare(stream, path)
+        return path
+    with open(path + ASIDE, "wb") as file:
+        while block := stream.read(BLOCK):
+            file.write(block)
+        file.flush()
+        os.fsync(file.fileno())
+    os.replace(path + ASIDE, path)
+    return path
+
+
+def compare(stream: BinaryIO, path: str) -> None:
+    """Refuse what is not the content of a file, but for nothing at all."""
+    at = 0
+    with open(path, "rb") as file:
+        while block := stream.read(BLOCK):
+            if file.read(len(block)) != block:
+                break
+            at += len(block)
+        else:
+            if not at or not file.read(1):
+                return
+    raise CorpusError(
+        f"standard input is not what this run began with, which is kept in {path}; give the same, "
+        "nothing (< /dev/null), or --overwrite"
+    )
 
 
 def matching(pattern: str, out: str) -> Iterator[str]:
@@ -111,8 +156,14 @@ def in_folder(folder: str, out: str) -> Iterator[str]:
             )
         for name in files:
             path = os.path.join(parent, name)
-            if not name.startswith((".", *LEFT_BY_TOOLS)) and not name.endswith(ASIDE):
+            if not hidden(path):
                 yield path
+
+
+def hidden(path: str) -> bool:
+    """Whether tools leave such files beside data, or we while they are not finished."""
+    name = os.path.basename(path)
+    return name.startswith((".", *LEFT_BY_TOOLS)) or name.endswith(ASIDE)
 
 
 def is_run(folder: str, out: str) -> bool:
@@ -155,6 +206,8 @@ def look(paths: list[str]) -> list[Input]:
 
 def look_at(path: str) -> Input:
     """One file as it is now."""
+    if remote.is_remote(path):
+        return Input(path, *remote.look(path, ENDS))
     with open(path, "rb") as file:
         stat = os.fstat(file.fileno())
         hash = hashlib.sha256(file.read(ENDS))

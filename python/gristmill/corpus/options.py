@@ -29,7 +29,7 @@ SEQUENCES_WHERE_ASKED = ("mds", "litdata", "parquet", "arrow")
 FLAT = ("llmc", "nanogpt", "dolma", "datatrove")
 PACKS = ("none", "concat", "bestfit")
 WIDTHS = {"uint8": "u8", "uint16": "u16", "int32": "i32", "uint32": "u32"}
-INPUT_FORMATS = ("auto", "txt", "jsonl", "parquet", "arrow", "csv")
+INPUT_FORMATS = ("auto", "txt", "jsonl", "csv", "tsv", "parquet", "arrow")
 # What ends a document in vocabularies that come without a word about it, in this order.
 ENDS = ("<|endoftext|>", "<|end_of_text|>", "</s>", "<eos>", "<|eos|>", "<|end▁of▁sentence|>")
 BEGINNINGS = ("<|begin_of_text|>", "<s>", "<bos>", "<|startoftext|>", "<|begin▁of▁sentence|>")

@@ -131,7 +131,7 @@ th, td { padding: .3rem .6rem; text-align: right; border-bottom: 1px solid #ddd 
 th:last-child, td:last-child, table.facts td { text-align: left; overflow-wrap: anywhere }
 p { color: #555; margin: .2rem 0 } p.law { font-size: 1.1rem; color: #222 }
 .tiles { display: flex; flex-wrap: wrap; gap: .8rem; margin: 1.2rem 0 }
-.tile { flex: 1 1 8rem; border: 1px solid #ddd; border-radius: 6px; padding: .6rem .8rem }
+.tile { flex: 1 1 5.8rem; border: 1px solid #ddd; border-radius: 6px; padding: .6rem .8rem }
 .tile b { display: block; font-size: 1.35rem; font-weight: 600 } .tile span { color: #555 }
 .bad { color: #b03a48 }
 svg { width: 100%; height: auto } text { font: 12px system-ui, sans-serif; fill: #444 }

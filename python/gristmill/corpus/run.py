@@ -9,6 +9,7 @@ import json
 import os
 import shutil
 import socket
+import sys
 import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
@@ -20,8 +21,9 @@ from gristmill._native import Tokenizer
 from gristmill.corpus import inputs as inputs_
 from gristmill.corpus import journal as journals
 from gristmill.corpus import plan as plans
+from gristmill.corpus import remote
 from gristmill.corpus.errors import CorpusError, TooManyBadRecords
-from gristmill.corpus.inputs import PLAN, Input
+from gristmill.corpus.inputs import KEPT, PLAN, STANDARD_INPUT, Input
 from gristmill.corpus.journal import Done, Journal
 from gristmill.corpus.options import FORMATS, Options, Running
 from gristmill.corpus.plan import Kind, Plan
@@ -52,6 +54,12 @@ def run(
         if running.overwrite:
             clear(folder)
         names = list(names)
+        if STANDARD_INPUT in names and running.part is not None:
+            raise CorpusError("standard input has no parts; write it to a file first")
+        names = [
+            inputs_.keep(sys.stdin.buffer, folder) if name == STANDARD_INPUT else name
+            for name in names
+        ]
         paths, left = inputs_.find(names, folder)
         stored = plans.load(folder)
         alone = running.part is None
@@ -99,14 +107,22 @@ def agree(
 
 def kind_of(input: Input, options: Options) -> Kind:
     """What a look into a file says of it."""
-    found = json.loads(
-        _native.inspect_input(
-            input.path,
-            format=None if options.format == "auto" else options.format,
-            separator=options.separator,
-            unit_bytes=plans.smallest_range(options.shard_size),
+
+    def inspect(path: str) -> dict[str, Any]:
+        found: dict[str, Any] = json.loads(
+            _native.inspect_input(
+                path,
+                format=None if options.format == "auto" else options.format,
+                separator=options.separator,
+                unit_bytes=plans.smallest_range(options.shard_size),
+            )
         )
-    )
+        return found
+
+    if remote.is_remote(input.path):
+        format, compression = remote.kind(input.path, inputs_.ENDS, inspect)
+        return Kind(format, compression, False, ((0, None),))
+    found = inspect(input.path)
     if (found["size"], found["modified"]) != (input.size, input.modified):
         raise CorpusError(f"{input.path} changes while it is looked at; run again when it is done")
     ranges = tuple((one["start"], one["end"]) for one in found["units"])
@@ -133,7 +149,7 @@ def clear(folder: str) -> None:
     journals.remove_aside(folder)
     for path in journals.journals(folder):
         os.remove(path)
-    for name in ("report.json", "report.html", PLAN):
+    for name in ("report.json", "report.html", KEPT, PLAN):
         (Path(folder) / name).unlink(missing_ok=True)
 
 

@@ -10,6 +10,7 @@ Needs the extra `gristmill[ray]`. `tests/cluster/` runs it on a cluster that it 
 
 import json
 from collections.abc import Iterable
+from contextlib import nullcontext
 from typing import Any
 
 from gristmill._native import Tokenizer
@@ -29,16 +30,18 @@ PATIENCE = 0.2
 def make(tok: Tokenizer, job: str, threads: int, max_memory: int) -> list[str]:
     """Make one job, wherever this runs; the reports of its shards."""
     from gristmill import _native
+    from gristmill.corpus import remote
 
     reports: list[str] = []
-    _native.run_jobs(
-        tok,
-        [job],
-        threads=threads,
-        max_memory=max_memory,
-        on_shard=reports.append,
-        on_progress=lambda counters: None,
-    )
+    with remote.here(job) if remote.needs(job) else nullcontext(job) as described:
+        _native.run_jobs(
+            tok,
+            [described],
+            threads=threads,
+            max_memory=max_memory,
+            on_shard=reports.append,
+            on_progress=lambda counters: None,
+        )
     return reports
 
 
