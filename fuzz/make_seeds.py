@@ -1,8 +1,9 @@
 """Writes the seeds: small inputs of every shape, for the fuzz targets to start from.
 
 Run with a Python that has `sentencepiece`: `python fuzz/make_seeds.py`. The seeds are kept in the
-repository, so that fuzzing itself needs no Python. `seeds/encode` and `seeds/decode` begin with the
-bytes that choose a tokenizer and a policy; `src/tokenizers.rs` lists the tokenizers.
+repository, so that fuzzing itself needs no Python. `seeds/encode`, `seeds/decode` and
+`seeds/stream` begin with the bytes that choose a tokenizer and a policy; `src/tokenizers.rs` lists
+the tokenizers.
 """
 
 import base64
@@ -403,6 +404,9 @@ def main() -> None:
         ids = [0, 1, 2, 3, 100, 255, 256, 261, 300, 1000, 50256, 100257, 1 << 24]
         packed = b"".join(id.to_bytes(4, "little") for id in ids)
         write("decode", f"{number:02}", bytes([number, number % 4]) + packed)
+    for number in range(18):
+        ids = bytes((number * 41 + at * at * 7) % 256 for at in range(64))
+        write("stream", f"{number:02}", bytes([number, number * 29 % 256, 3, 2, 9, 4]) + ids)
 
 
 if __name__ == "__main__":

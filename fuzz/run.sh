@@ -10,7 +10,7 @@ seconds=${1:-${FUZZ_SECONDS:-20}}
 shift || true
 targets=("$@")
 if [ ${#targets[@]} -eq 0 ]; then
-  targets=(load parts pattern encode decode)
+  targets=(load parts pattern encode decode stream)
 fi
 
 # What `cargo fuzz` passes to a nightly compiler, as far as the stable one knows it. Naming the target

@@ -183,3 +183,23 @@ def test_a_corpus_that_is_not_there(tmp_path: Path) -> None:
     ended = subprocess.run([*COMMAND, "corpus", path, "-t", "gpt2"], capture_output=True)
     assert ended.returncode == 1
     assert b"none.jsonl" in ended.stderr
+
+
+def test_serve(tmp_path: Path) -> None:
+    """Without other libraries: ours alone, and what was left out is named."""
+    kept = tmp_path / "kept.json"
+    arguments = ["serve", "-t", "gpt2", "--runs", "2", "--json", str(kept)]
+    done = subprocess.run([*COMMAND, *arguments], capture_output=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+    assert b"left out: tokenizers and transformers, since this is no tokenizer.json" in done.stdout
+    assert b"left out: tokenize 16 prompts, 8 of them chats" in done.stdout
+    facts = json.loads(kept.read_text())
+    assert facts["debug_build"] is False
+    rows = {(row["row"], row["arm"]): row for row in facts["rows"]}
+    for streams in ("1 stream", "16 streams", "256 streams"):
+        for arm in ("gristmill", "gristmill, flat", "gristmill, stop strings"):
+            row = rows[f"a step of {streams}", arm]
+            assert len(row["runs"]) == 2
+            assert all(0 <= one < 1e6 for one in row["runs"])
+    assert ("the text of an id, for logprobs", "gristmill") in rows
+    assert ("the message of a step of 256", "gristmill") in rows

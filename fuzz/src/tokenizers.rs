@@ -1,15 +1,30 @@
-//! The tokenizers that `encode` and `decode` choose from, each built when it is first asked for.
+//! The tokenizers that `encode`, `decode` and `stream` choose from, each built when it is first asked for.
 
-use std::sync::LazyLock;
+use std::sync::{Arc, LazyLock};
 
+use gristmill::stream::TokenTexts;
 use gristmill::{Options, Tokenizer};
 
 /// A tokenizer and what can be said of it.
 pub struct Fuzzed {
     /// The tokenizer.
-    pub tokenizer: Tokenizer,
+    pub tokenizer: Arc<Tokenizer>,
     /// Its tokens are bytes and every text comes back as it was.
     pub lossless: bool,
+    /// What its streams share.
+    pub texts: LazyLock<Arc<TokenTexts>, Box<dyn FnOnce() -> Arc<TokenTexts> + Send>>,
+}
+
+fn fuzzed(tokenizer: Tokenizer, lossless: bool) -> Fuzzed {
+    let tokenizer = Arc::new(tokenizer);
+    let streamed = Arc::clone(&tokenizer);
+    Fuzzed {
+        tokenizer,
+        lossless,
+        texts: LazyLock::new(Box::new(|| {
+            TokenTexts::new(streamed).expect("its tokens have texts")
+        })),
+    }
 }
 
 const GPT2: &str = r"'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+";
@@ -21,24 +36,23 @@ macro_rules! seed {
 }
 
 fn embedded(name: &str) -> Fuzzed {
-    Fuzzed {
-        tokenizer: Tokenizer::embedded(name).expect("an embedded tokenizer loads"),
-        lossless: true,
-    }
+    fuzzed(
+        Tokenizer::embedded(name).expect("an embedded tokenizer loads"),
+        true,
+    )
+}
+
+fn loaded(file: &[u8], options: &Options, lossless: bool) -> Fuzzed {
+    let tokenizer = Tokenizer::from_bytes(file, options).expect("a seed loads");
+    fuzzed(tokenizer, lossless)
 }
 
 fn lossless(file: &[u8]) -> Fuzzed {
-    Fuzzed {
-        lossless: true,
-        ..lossy(file)
-    }
+    loaded(file, &Options::default(), true)
 }
 
 fn lossy(file: &[u8]) -> Fuzzed {
-    Fuzzed {
-        tokenizer: Tokenizer::from_bytes(file, &Options::default()).expect("a seed loads"),
-        lossless: false,
-    }
+    loaded(file, &Options::default(), false)
 }
 
 fn ranks(file: &[u8]) -> Fuzzed {
@@ -46,10 +60,7 @@ fn ranks(file: &[u8]) -> Fuzzed {
     let options = Options::default()
         .pattern(GPT2)
         .special_tokens(special.into());
-    Fuzzed {
-        tokenizer: Tokenizer::from_bytes(file, &options).expect("a seed loads"),
-        lossless: true,
-    }
+    loaded(file, &options, true)
 }
 
 static TOKENIZERS: [LazyLock<Fuzzed>; 18] = [

@@ -85,8 +85,8 @@ def run(argv: list[str]) -> int:
         parser.parse_args(argv)
         parser.error(f"a command is needed: {', '.join(arguments.COMMANDS)}")
     command, rest = argv[0], argv[1:]
-    if command == "bench" and rest[:1] == ["corpus"]:
-        command, rest = "bench corpus", rest[1:]
+    if command == "bench" and rest[:1] in (["corpus"], ["serve"]):
+        command, rest = f"bench {rest[0]}", rest[1:]
     elif command not in arguments.COMMANDS:
         parser.error(f"no command {command!r}" + did_you_mean(command, arguments.COMMANDS))
     if sys.stdout is None:
@@ -101,6 +101,7 @@ def run(argv: list[str]) -> int:
         "info": (arguments.info_parser, jobs.info),
         "bench": (arguments.bench_parser, jobs.bench),
         "bench corpus": (arguments.bench_corpus_parser, jobs.bench_corpus),
+        "bench serve": (arguments.bench_serve_parser, jobs.bench_serve),
         "train": (arguments.train_parser, training.train),
         "evaluate": (arguments.evaluate_parser, training.evaluate),
         "serve": (arguments.serve_parser, jobs.serve),

@@ -387,7 +387,8 @@ def bench_parser() -> Parser:
     parser = command_parser(
         "bench",
         "Libraries that are not installed are left out, and so are those that give other ids.\n"
-        "'gristmill bench corpus --help' is about files of documents.\n"
+        "'gristmill bench corpus --help' is about files of documents, and\n"
+        "'gristmill bench serve --help' about what servers do.\n"
         "docs/cli.md says what each line measures.",
     )
     add_files(parser, "text files, UTF-8")
@@ -425,6 +426,23 @@ def bench_corpus_parser() -> Parser:
     )
     parser.add_argument("--field", default="text", help="the field with the text")
     parser.add_argument("--format", choices=["table", "json"], default="table")
+    return parser
+
+
+def bench_serve_parser() -> Parser:
+    """`gristmill bench serve`."""
+    parser = Parser(
+        prog="gristmill bench serve",
+        description="Measure what a server pays for its tokenizer: prompts in, streams out.",
+        epilog="Libraries that are not installed are left out, and said to be.\n"
+        "docs/cli.md says what each line measures.",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    add_tokenizer(parser)
+    parser.add_argument(
+        "--runs", metavar="N", type=runs, default=40, help="take the median of N runs (default: 40)"
+    )
+    parser.add_argument("--json", metavar="FILE", help="write every run to a file, too")
     return parser
 
 

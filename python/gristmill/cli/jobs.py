@@ -149,6 +149,13 @@ def bench_corpus(options: argparse.Namespace) -> int:
     return bench(options)
 
 
+def bench_serve(options: argparse.Namespace) -> int:
+    """What a server pays; what it needs is loaded only for it."""
+    from gristmill.cli.bench_serve import bench
+
+    return bench(options)
+
+
 def tokenize(options: argparse.Namespace) -> int:
     """Corpora; what they need is loaded only for them."""
     from gristmill.cli.tokenize import tokenize
