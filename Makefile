@@ -141,7 +141,7 @@ $(READERS)/made: $(VENV)/made $(wildcard tests/readers/*.txt)
 	@touch $@
 
 test-readers: install $(READERS)/made
-	PYTHONPATH=python $(READERS)/bin/python -m pytest tests/readers -m readers -W default
+	PYTHONPATH=python $(READERS)/bin/python -m pytest tests/readers -W default
 
 golden-shards: $(READERS)/made
 	$(READERS)/bin/python scripts/make_shards_golden.py

@@ -89,19 +89,41 @@ def test_verify_compares_the_journal(folder: Path, capsys: Output) -> None:
         "files": listed["shards"][0]["files"],
     }
     journal = folder / "journal.jsonl"
-    journal.write_text(json.dumps(report) + "\n" + '{"cut off')
+    journal.write_text(json.dumps({"shard": report}) + "\n" + '{"cut off')
     assert main(["verify", str(folder)]) == 0
     assert "5 records = 3 documents + 1 empty + 1 bad" in capsys.readouterr().out
-    journal.write_text(json.dumps(report | {"records": 6}) + "\n")
+    journal.write_text(json.dumps({"shard": report | {"records": 6}}) + "\n")
     assert main(["verify", str(folder)]) == 1
     assert "6 records are not 3 documents" in capsys.readouterr().err
-    journal.write_text(json.dumps(report | {"documents": 2, "records": 4}) + "\n")
+    journal.write_text(json.dumps({"shard": report | {"documents": 2, "records": 4}}) + "\n")
     assert main(["verify", str(folder)]) == 1
     assert "3 documents are listed, and the journal has 2" in capsys.readouterr().err
     files = [report["files"][0] | {"xxh3": "0"}, report["files"][1]]
-    journal.write_text(json.dumps(report | {"files": files}) + "\n")
+    journal.write_text(json.dumps({"shard": report | {"files": files}}) + "\n")
     assert main(["verify", str(folder)]) == 1
     assert "the journal and the list of shards do not agree" in capsys.readouterr().err
+
+
+def test_a_run_is_verified_against_its_inputs(tmp_path: Path, capsys: Output) -> None:
+    lines = [json.dumps({"text": f"The mill grinds {n} sacks."}) for n in range(500)]
+    source = tmp_path / "a.jsonl"
+    source.write_text("\n".join([*lines, '{"text": ""}', "not JSON"]) + "\n")
+    out = str(tmp_path / "out")
+    arguments = ["-t", "gpt2", "--to", ",".join(FORMATS), "--seq-len", "64", "--pack", "bestfit"]
+    quiet = ["--progress", "none"]
+    assert main(["tokenize", str(source), "-o", out, *arguments, *quiet]) == 3
+    capsys.readouterr()
+    assert main(["verify", out, "-t", "gpt2"]) == 0
+    printed = capsys.readouterr().out
+    assert "502 records = 500 documents + 1 empty + 1 bad" in printed
+    assert "1 jobs were made again from their inputs" in printed
+    assert printed.count("500 documents, ") == len(FORMATS)
+    assert printed.count("100 of 100 encoded to the same ids") == len(FORMATS)
+    assert main(["verify", out, "-t", "cl100k_base", "--sample", "0"]) == 1
+    assert "is not the tokenizer of the run, gpt2" in capsys.readouterr().err
+    source.unlink()
+    assert main(["verify", out, "-t", "gpt2"]) == 0
+    assert "nothing was made again from the inputs" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("format", FORMATS)

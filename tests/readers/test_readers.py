@@ -18,8 +18,6 @@ from gristmill.data import TokenDataset
 from shard_writers import CASES, DOCUMENTS, END
 from test_shards import GOLDEN, all_of, written
 
-pytestmark = pytest.mark.readers
-
 IDS = {case: [id for document in DOCUMENTS[case] for id in document] for case in CASES}
 
 

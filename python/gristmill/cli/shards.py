@@ -8,12 +8,16 @@ import argparse
 import json
 import os
 import sys
-from typing import Any
+import tempfile
+from typing import TYPE_CHECKING, Any
 
 from gristmill import Tokenizer, TokenizerError
-from gristmill._native import Shards, convert_shards, verify_shards
+from gristmill._native import Shards, convert_shards, run_job, verify_shards
 from gristmill.cli.arguments import Parser, add_rank_file_options, command_parser
 from gristmill.cli.messages import JobError, fail, to_json
+
+if TYPE_CHECKING:
+    from gristmill.corpus.plan import Plan
 
 FORMATS = (
     *("megatron", "llmc", "nanogpt", "npy", "dolma", "datatrove"),
@@ -33,13 +37,20 @@ def verify_parser() -> Parser:
         "verify",
         "Every file is read and compared with its size and hash, every header with its file,\n"
         "every id with the tokenizer's largest, the journal with the shards. With a tokenizer,\n"
-        "documents are decoded and encoded again.\n",
+        "documents are decoded and encoded again, and jobs of a run made again from its inputs.\n",
     )
     parser.add_argument("folder", metavar="FOLDER", help="what tokenize, convert or merge wrote")
     parser.add_argument("-t", "--tokenizer", metavar="TOKENIZER", help="decode a sample with it")
     add_rank_file_options(parser)
     parser.add_argument(
         "--sample", type=int, default=SAMPLE, metavar="N", help=f"documents to decode ({SAMPLE})"
+    )
+    parser.add_argument(
+        "--again",
+        type=int,
+        default=1,
+        metavar="N",
+        help="jobs to make again from their inputs, elsewhere, to compare hashes (1)",
     )
     parser.add_argument("--threads", type=int, default=0, metavar="N", help="0: one a core")
     parser.add_argument("--format", choices=["text", "json"], default="text")
@@ -216,8 +227,12 @@ def verify(options: argparse.Namespace) -> int:
     problems = [problem for result in results for problem in result["problems"]]
     journal = verify_journal(options.folder, results)
     problems += journal["problems"]
+    again: dict[str, Any] = {"jobs": 0}
+    if not problems and tok is not None and options.again > 0:
+        again = made_again(options, tok)
+        problems += again.pop("problems")
     if options.format == "json":
-        print(to_json({"formats": results, "journal": journal, "ok": not problems}))
+        print(to_json({"formats": results, "journal": journal, "again": again, "ok": not problems}))
     else:
         for result in results:
             print(described(result))
@@ -226,6 +241,10 @@ def verify(options: argparse.Namespace) -> int:
                 "journal: {records:,} records = {documents:,} documents + {empty:,} empty + "
                 "{bad:,} bad".format(**journal)
             )
+        if again["jobs"]:
+            print(f"{again['jobs']:,} jobs were made again from their inputs")
+        if "why_not" in again:
+            print(f"nothing was made again from the inputs: {again['why_not']}")
         for problem in problems[:100]:
             fail(problem)
         print(f"{len(problems):,} problems" if problems else "all of it is as it was written")
@@ -286,18 +305,18 @@ def sampled(
 
 def verify_journal(folder: str, results: list[dict[str, Any]]) -> dict[str, Any]:
     """The law of the journal, and that its files are those that are listed."""
+    from gristmill.corpus import journal as journals
+
     total = {"records": 0, "documents": 0, "empty": 0, "bad": 0}
     problems: list[str] = []
-    reports = {}
-    names = sorted(os.listdir(folder)) if os.path.isdir(folder) else []
-    journals = [name for name in names if name.startswith("journal") and name.endswith(".jsonl")]
-    for name in journals:
-        with open(os.path.join(folder, name), encoding="utf-8") as file:
-            for line in file:
-                # A line that was cut off is the last one; its shard is made again.
-                if line.endswith("\n"):
-                    report = json.loads(line)
-                    reports[report["job"], report["shard"]] = report
+    reports: dict[tuple[int, int], dict[str, Any]] = {}
+    journalled = os.path.isdir(folder) and bool(journals.journals(folder))
+    if journalled:
+        try:
+            entries = [entry["shard"] for entry in journals.entries(folder) if "shard" in entry]
+        except ValueError as error:
+            return {"found": True, "problems": [str(error)], **total}
+        reports = {(report["job"], report["shard"]): report for report in entries}
     for (job, shard), report in sorted(reports.items()):
         bad = sum(report["bad"].values())
         for part in ("records", "documents", "empty"):
@@ -308,7 +327,7 @@ def verify_journal(folder: str, results: list[dict[str, Any]]) -> dict[str, Any]
                 f"journal: shard {shard} of job {job}: {report['records']} records are not "
                 f"{report['documents']} documents, {report['empty']} empty and {bad} bad ones"
             )
-    if journals:
+    if journalled:
         for result in results:
             if result.get("listed", total["documents"]) != total["documents"]:
                 problems.append(
@@ -316,7 +335,7 @@ def verify_journal(folder: str, results: list[dict[str, Any]]) -> dict[str, Any]
                     f"journal has {total['documents']}"
                 )
         problems += of_the_lists(folder, reports.values(), [one["format"] for one in results])
-    return {"found": bool(journals), "problems": problems, **total}
+    return {"found": journalled, "problems": problems, **total}
 
 
 def of_the_lists(folder: str, reports: Any, formats: list[str]) -> list[str]:
@@ -336,6 +355,50 @@ def of_the_lists(folder: str, reports: Any, formats: list[str]) -> list[str]:
         for name in sorted(listed.keys() | noted.keys())
         if listed.get(name) != noted.get(name) and name.split("/")[0] in FORMATS
     ]
+
+
+def made_again(options: argparse.Namespace, tok: Tokenizer) -> dict[str, Any]:
+    """Make jobs again from the inputs, in a folder that goes away, and compare hashes."""
+    from gristmill.corpus import journal as journals
+    from gristmill.corpus import plan as plans
+
+    plan = plans.load(options.folder)
+    if plan is None:
+        return {"jobs": 0, "problems": [], "why_not": "there is no plan"}
+    identity = plans.identify(tok, options.tokenizer)
+    if any(identity[part] != plan.tokenizer[part] for part in ("sha256", "golden")):
+        problem = f"{options.tokenizer} is not the tokenizer of the run, {plan.tokenizer['source']}"
+        return {"jobs": 0, "problems": [problem]}
+    gone = [one.path for one in plan.inputs if not os.path.exists(one.path)]
+    if gone:
+        return {"jobs": 0, "problems": [], "why_not": f"{gone[0]} is not there"}
+    done = journals.survey(options.folder)
+    number = min(options.again, len(plan.jobs))
+    problems: list[str] = []
+    for turn in range(number):
+        job = turn * len(plan.jobs) // number
+        made = shards_of(tok, plan, job, options.threads or os.cpu_count() or 1)
+        hashes = [[(one["name"], one["xxh3"]) for one in report["files"]] for report in made]
+        kept = [
+            [(one["name"], one["xxh3"]) for one in report["files"]] for report in done.leading(job)
+        ]
+        if hashes != kept:
+            problems.append(f"job {job}: its inputs do not give the shards that are there")
+    return {"jobs": number, "problems": problems}
+
+
+def shards_of(tok: Tokenizer, plan: "Plan", job: int, threads: int) -> list[dict[str, Any]]:
+    """The reports of a job's shards, made where nobody sees them."""
+    made: list[dict[str, Any]] = []
+    with tempfile.TemporaryDirectory(prefix="gristmill-") as folder:
+        run_job(
+            tok,
+            json.dumps(plan.job(job, folder)),
+            threads=threads,
+            max_memory=1 << 30,
+            on_shard=lambda report: made.append(json.loads(report)),
+        )
+    return made
 
 
 def formats_in(folder: str) -> list[str]:
