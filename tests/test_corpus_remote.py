@@ -44,7 +44,11 @@ def test_the_same_as_from_files(memory: Any, tmp_path: Path) -> None:
     assert corpora.megatron(tmp_path / "there") == corpora.megatron(tmp_path / "here")
     # Nothing of the inputs stays.
     assert list((tmp_path / "there" / ".inputs").iterdir()) == []
+    left = tmp_path / "there" / ".inputs" / "of-a-killed-run" / "a.jsonl"
+    left.parent.mkdir()
+    left.touch()
     again = tokenize_corpus("memory://in", tmp_path / "there", **SMALL)
+    assert not left.exists()
     assert len(list(corpora.journalled(tmp_path / "there"))) == again.shards
 
 

@@ -209,6 +209,9 @@ class Run:
         """Take away what an earlier run did not finish."""
         mine = None if self.running.part is None else set(self.mine)
         journals.remove_aside(self.folder, mine)
+        if mine is None:
+            # What a killed run had brought here.
+            shutil.rmtree(os.path.join(self.folder, remote.HERE), ignore_errors=True)
         if done.damaged:
             self.notice(
                 f"{len(done.damaged):,} shards are gone or of another size than when they were "
