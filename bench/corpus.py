@@ -352,9 +352,9 @@ def slope_of(points: list[tuple[float, float]]) -> float:
 
 def kill(bench: Bench) -> None:
     """Kill it until it is done."""
-    source = bench.corpus(bench.options.slice)
+    source = bench.corpus(bench.options.megabytes)
     whole = bench.clean("whole")
-    size = ("--shard-size", "2MB")
+    size = ("--shard-size", "8MB")
     seconds = measured(bench.ours(source, whole, "gpt2", *size))[0]
     out = bench.clean("killed")
     random_ = random.Random(5)
@@ -365,7 +365,7 @@ def kill(bench: Bench) -> None:
         )
         began = time.perf_counter()
         try:
-            process.communicate(timeout=random_.uniform(0.05, max(0.3, seconds / 2)))
+            process.communicate(timeout=random_.uniform(0.05, max(0.3, seconds / 6)))
         except subprocess.TimeoutExpired:
             if kills < bench.options.kills:
                 process.send_signal(signal.SIGKILL)
