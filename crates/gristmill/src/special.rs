@@ -10,10 +10,12 @@
 use std::collections::BTreeSet;
 use std::ops::Range;
 
-use aho_corasick::{AhoCorasick, AhoCorasickKind, Anchored, Input, MatchKind};
+use aho_corasick::{AhoCorasick, AhoCorasickKind, Anchored, Input, Match, MatchKind, StartKind};
 use rustc_hash::FxHashMap;
 
 use crate::error::{Error, Result};
+use crate::simd::Tier;
+use crate::starts::Starts;
 
 /// What becomes of special tokens that are written in a text.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -82,7 +84,12 @@ struct Finder {
     tokens: Vec<usize>,
     /// Whether some of them are not special: then they are looked for under every policy.
     has_plain: bool,
+    /// Where they may begin, if that is worth asking first.
+    starts: Option<Starts>,
 }
+
+/// Where a longer token may begin, what follows could be looked at too often.
+const LONGEST_FROM_STARTS: usize = 128;
 
 /// What to do with a token that was found.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -270,8 +277,7 @@ impl AddedTokens {
         text: &str,
         from: usize,
     ) -> Option<(&AddedToken, Range<usize>)> {
-        let input = Input::new(text).range(from..).anchored(Anchored::No);
-        let found = finder.automaton.find(input)?;
+        let found = finder.find(text, from)?;
         let token = &self.tokens[finder.tokens[found.pattern().as_usize()]];
         Some((token, found.range()))
     }
@@ -316,13 +322,37 @@ impl Finder {
         let automaton = AhoCorasick::builder()
             .match_kind(MatchKind::LeftmostLongest)
             .kind(Some(kind))
+            .start_kind(StartKind::Both)
             .build(chosen.iter().map(|&at| &tokens[at].pattern))
             .map_err(|error| Error::unsupported(format!("these added tokens: {error}")))?;
+        let patterns = || chosen.iter().map(|&at| tokens[at].pattern.as_bytes());
+        let short = patterns().all(|pattern| pattern.len() <= LONGEST_FROM_STARTS);
         Ok(Finder {
             automaton,
+            starts: short.then(|| Starts::of(patterns())).flatten(),
             has_plain: chosen.iter().any(|&at| !tokens[at].special),
             tokens: chosen,
         })
+    }
+}
+
+impl Finder {
+    /// The first pattern from `from` on, the longest of those that begin there.
+    fn find(&self, text: &str, from: usize) -> Option<Match> {
+        let input = |from| Input::new(text).range(from..);
+        let Some(starts) = &self.starts else {
+            return self.automaton.find(input(from).anchored(Anchored::No));
+        };
+        let tier = Tier::get();
+        let mut at = from;
+        loop {
+            at = starts.next(tier, text.as_bytes(), at)?;
+            let found = self.automaton.find(input(at).anchored(Anchored::Yes));
+            if found.is_some() {
+                return found;
+            }
+            at += 1;
+        }
     }
 }
 
@@ -363,6 +393,7 @@ impl Space {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
 
     fn token(content: &str, id: u32) -> AddedToken {
         AddedToken::special(content.into(), id)
@@ -381,6 +412,23 @@ mod tests {
             })
             .unwrap();
         found
+    }
+
+    proptest! {
+        #[test]
+        fn asking_where_they_may_begin_passes_nothing_over(
+            contents in proptest::collection::btree_set("[ab<é▁]{1,4}", 1..8),
+            text in "[ab<é▁ ]{0,200}",
+        ) {
+            let tokens: Vec<AddedToken> =
+                contents.iter().zip(0..).map(|(content, id)| token(content, id)).collect();
+            let finder = Finder::new(&tokens, Stage::Raw).unwrap().unwrap();
+            prop_assert!(finder.starts.is_some());
+            for (from, _) in text.char_indices() {
+                let expected = finder.automaton.find(Input::new(&text).range(from..));
+                prop_assert_eq!(finder.find(&text, from), expected);
+            }
+        }
     }
 
     #[test]

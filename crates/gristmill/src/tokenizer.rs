@@ -259,6 +259,24 @@ impl Tokenizer {
         add_special_tokens: bool,
         unit: Unit,
     ) -> Result<(Vec<u32>, Vec<Offset>)> {
+        self.parts.added.check(special)?;
+        let mut cache = self.take_cache();
+        let plain = self.plain_offsets(text, special, add_special_tokens, unit, &mut cache);
+        self.put_cache(cache);
+        match plain? {
+            Some(found) => Ok(found),
+            None => self.offsets_of_tokens(text, special, add_special_tokens, unit),
+        }
+    }
+
+    /// [`Tokenizer::encode_with_offsets`] of any text.
+    pub(crate) fn offsets_of_tokens(
+        &self,
+        text: &str,
+        special: &Special,
+        add_special_tokens: bool,
+        unit: Unit,
+    ) -> Result<(Vec<u32>, Vec<Offset>)> {
         let mut places = Places::new(text);
         let mut tokens = Vec::new();
         let trims = self.parts.post.trims();
