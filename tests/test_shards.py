@@ -4,6 +4,7 @@ The golden files were made by `scripts/make_shards_golden.py`; `tests/readers` h
 The laws on any documents are in `crates/gristmill-corpus/src/shards/tests.rs`.
 """
 
+import gzip
 import json
 from pathlib import Path
 from typing import Any
@@ -108,22 +109,31 @@ def test_documents_come_back(tmp_path: Path, format: str, case: str) -> None:
 
 
 @pytest.mark.parametrize(("end", "dtype"), [(50257, np.uint16), (128256, np.uint32)])
-def test_flat_files_are_what_their_loaders_take(tmp_path: Path, end: int, dtype: Any) -> None:
+def test_trap_14_files_of_olmo_are_no_arrays(tmp_path: Path, end: int, dtype: Any) -> None:
+    """They are called .npy, and are ids and nothing else, as nanoGPT's are."""
     documents = DOCUMENTS["u16" if end == 50257 else "i32"]
     ids = [id for document in documents for id in document]
-    nanogpt = written(tmp_path / "a", documents, "nanogpt", end) / "nanogpt"
-    assert np.memmap(nanogpt / "shard-000000.bin", dtype=dtype, mode="r").tolist() == ids
-    dolma = written(tmp_path / "b", documents, "dolma", end) / "dolma"
-    # Trap 14: OLMo's files are called .npy and are none.
+    dolma = written(tmp_path / "a", documents, "dolma", end) / "dolma"
     assert np.memmap(dolma / "shard-000000.npy", dtype=dtype, mode="r").tolist() == ids
     with pytest.raises(ValueError, match=r"pickle|magic"):
         np.load(dolma / "shard-000000.npy")
-    npy = written(tmp_path / "c", documents, "npy", end) / "npy"
+    rows = gzip.decompress((dolma / "shard-000000.csv.gz").read_bytes()).decode().splitlines()
+    starts = [int(row.split(",")[0]) for row in rows]
+    ends = [int(row.split(",")[1]) for row in rows]
+    assert ends == np.cumsum([len(document) for document in documents]).tolist()
+    assert starts == [0, *ends[:-1]]
+    nanogpt = written(tmp_path / "b", documents, "nanogpt", end) / "nanogpt"
+    assert np.memmap(nanogpt / "shard-000000.bin", dtype=dtype, mode="r").tolist() == ids
+
+
+@pytest.mark.parametrize(("end", "dtype"), [(50257, np.uint16), (128256, np.uint32)])
+def test_arrays_are_what_numpy_loads(tmp_path: Path, end: int, dtype: Any) -> None:
+    documents = DOCUMENTS["u16" if end == 50257 else "i32"]
+    npy = written(tmp_path, documents, "npy", end) / "npy"
     rows = np.load(npy / "shard-000000.npy", mmap_mode="r")
     assert rows.dtype == dtype
     assert rows.tolist() == rows_of(documents, 8)
-    ends = np.load(npy / "shard-000000.ends.npy")
-    assert ends[-1] == len(ids)
+    assert np.load(npy / "shard-000000.ends.npy")[-1] == sum(map(len, documents))
 
 
 def llmc_tokens(path: Path) -> np.ndarray[Any, Any]:
@@ -253,7 +263,7 @@ def test_packing_keeps_documents_whole_where_they_fit(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("format", FORMATS)
-def test_merge_is_one_writer(tmp_path: Path, format: str) -> None:
+def test_trap_29_merge_is_one_writer(tmp_path: Path, format: str) -> None:
     documents = DOCUMENTS["u16"]
     parts = [
         megatron_pair(tmp_path / "parts", f"{number}", documents[start : start + 30])
