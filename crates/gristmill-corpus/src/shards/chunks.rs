@@ -12,7 +12,9 @@ use crate::{Error, Result};
 
 /// One file.
 pub(super) struct Chunk {
+    /// The file twice, for its table and for its items, so that each is read on from where it was.
     file: Window,
+    table: Window,
     width: Width,
     items: u64,
     /// MDS: what an item is.
@@ -62,6 +64,7 @@ impl Chunk {
             },
         };
         Ok(Chunk {
+            table: Window::open(path)?,
             file,
             width,
             items,
@@ -109,8 +112,8 @@ impl Items for Chunk {
     }
 
     fn read(&mut self, number: u64, ids: &mut Vec<u32>) -> Result<()> {
-        let start = u64::from(self.file.u32(4 + 4 * number)?);
-        let end = u64::from(self.file.u32(8 + 4 * number)?);
+        let start = u64::from(self.table.u32(4 + 4 * number)?);
+        let end = u64::from(self.table.u32(8 + 4 * number)?);
         let bytes = match end.checked_sub(start) {
             Some(bytes) => bytes as usize,
             None => return Err(wrong(&self.file, number)),

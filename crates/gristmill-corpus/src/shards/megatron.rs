@@ -16,7 +16,10 @@ const HEADER: u64 = 34;
 /// Both files of a shard.
 pub(super) struct Megatron {
     bin: Window,
-    idx: Window,
+    /// The index three times, once for each of its lists, so that each is read on from where it was.
+    lengths: Window,
+    places: Window,
+    firsts: Window,
     width: Width,
     sequences: u64,
     documents: u64,
@@ -24,7 +27,8 @@ pub(super) struct Megatron {
 
 impl Megatron {
     pub(super) fn open(bin: &Path, idx: &Path) -> Result<Megatron> {
-        let (bin, mut idx) = (Window::open(bin)?, Window::open(idx)?);
+        let (bin, places, firsts) = (Window::open(bin)?, Window::open(idx)?, Window::open(idx)?);
+        let mut idx = Window::open(idx)?;
         if idx.bytes(0, 9)? != MEGATRON_MAGIC {
             return Err(idx.damaged("is no index of Megatron: it does not begin with MMIDIDX"));
         }
@@ -55,7 +59,9 @@ impl Megatron {
         }
         let mut shard = Megatron {
             bin,
-            idx,
+            lengths: idx,
+            places,
+            firsts,
             width,
             sequences,
             documents: ends - 1,
@@ -81,7 +87,7 @@ impl Megatron {
         }
         let last = self.document_start(self.documents)?;
         if last != self.sequences {
-            return Err(self.idx.damaged(format!(
+            return Err(self.firsts.damaged(format!(
                 "its documents end at sequence {last}, and it has {}",
                 self.sequences
             )));
@@ -91,10 +97,10 @@ impl Megatron {
 
     /// Where a sequence begins in `.bin`, and its ids.
     fn sequence(&mut self, number: u64) -> Result<(u64, u64)> {
-        let length = self.idx.u32(HEADER + 4 * number)?;
-        let start = self.idx.u64(HEADER + 4 * self.sequences + 8 * number)?;
+        let length = self.lengths.u32(HEADER + 4 * number)?;
+        let start = self.places.u64(HEADER + 4 * self.sequences + 8 * number)?;
         if length > i32::MAX as u32 || start > self.bin.size() {
-            return Err(self.idx.damaged(format!(
+            return Err(self.firsts.damaged(format!(
                 "sequence {number} has {} ids at byte {start} of {}",
                 length as i32,
                 self.bin.size()
@@ -105,7 +111,7 @@ impl Megatron {
 
     /// The first sequence of a document.
     fn document_start(&mut self, number: u64) -> Result<u64> {
-        self.idx.u64(HEADER + 12 * self.sequences + 8 * number)
+        self.firsts.u64(HEADER + 12 * self.sequences + 8 * number)
     }
 }
 
@@ -124,7 +130,7 @@ impl Documents for Megatron {
             self.document_start(number + 1)?,
         );
         if first > end || end > self.sequences {
-            return Err(self.idx.damaged(format!(
+            return Err(self.firsts.damaged(format!(
                 "document {number} has the sequences from {first} to {end} of {}",
                 self.sequences
             )));
