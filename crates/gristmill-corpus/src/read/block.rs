@@ -199,11 +199,7 @@ impl Parser {
         let whole = block.whole();
         let records = &mut block.records;
         records.clear();
-        let mut at = 0;
-        if block.offset == 0 && block.bytes.starts_with(MARK) {
-            at = MARK.len().min(whole);
-        }
-        at = at.max(block.header);
+        let at = block.header;
         let all_valid = simdutf8::basic::from_utf8(&block.bytes[at..whole]).is_ok();
         match block.form {
             Form::Json => self.json(&mut block.bytes[..whole], at, all_valid, records),

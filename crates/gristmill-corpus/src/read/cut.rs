@@ -9,7 +9,7 @@ use std::path::Path;
 
 use memchr::memmem;
 
-use super::block::{Block, HEAD};
+use super::block::{Block, HEAD, MARK};
 use super::stream::{Broken, Stream};
 use super::{Bad, Reason, csv};
 use crate::Result;
@@ -132,7 +132,11 @@ pub(crate) struct Cutter {
     end: u64,
     /// The beginning of a record, read already.
     rest: Vec<u8>,
+    /// No separator was looked for in it.
+    unseen: bool,
     state: State,
+    /// The stream may begin with a byte order mark, which belongs to no record.
+    mark: bool,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -164,6 +168,8 @@ impl Cutter {
             at,
             end,
             rest: Vec::new(),
+            unseen: false,
+            mark: at == 0 && !looking,
             state: if looking {
                 State::Looking
             } else {
@@ -179,8 +185,7 @@ impl Cutter {
 
     /// Fill `block`. False at the end.
     pub(crate) fn next(&mut self, block: &mut Block) -> Result<bool> {
-        let first = self.state == State::Looking;
-        if first {
+        if self.state == State::Looking {
             self.find_first()?;
         }
         if self.state == State::Done {
@@ -190,16 +195,33 @@ impl Cutter {
         block.bytes.clear();
         block.bytes.append(&mut self.rest);
         self.separator.begin();
-        // What was read while looking for the first record may hold whole ones.
-        if first && let Some(end) = self.separator.last_end(&block.bytes, 0) {
+        // What was read while looking for the end of something else may hold whole records.
+        if std::mem::take(&mut self.unseen)
+            && let Some(end) = self.separator.last_end(&block.bytes, 0)
+        {
             self.rest.extend_from_slice(&block.bytes[end..]);
             block.bytes.truncate(end);
             return Ok(true);
         }
+        self.separator.begin();
         // Up to here there is no separator, or only the beginning of one.
         let mut looked = 0;
+        // The first record begins before the mark, for whoever counts bytes.
+        let mut begun = false;
         loop {
             let more = self.more(&mut block.bytes)?;
+            if self.mark && !matches!(more, More::NoneBegins) {
+                let begins = block.bytes.len() < MARK.len() && MARK.starts_with(&block.bytes);
+                if begins && matches!(more, More::Some) {
+                    continue;
+                }
+                self.mark = false;
+                if block.bytes.starts_with(MARK) {
+                    block.bytes.drain(..MARK.len());
+                    begun = true;
+                    block.offset = MARK.len() as u64;
+                }
+            }
             let from = looked;
             looked = (block.bytes.len() + 1).saturating_sub(self.separator.len().max(1));
             match more {
@@ -225,7 +247,7 @@ impl Cutter {
                     }
                 }
                 More::NoneBegins => {
-                    if block.bytes.is_empty() {
+                    if block.bytes.is_empty() && !begun {
                         self.done()?;
                         return Ok(false);
                     }
@@ -279,6 +301,7 @@ impl Cutter {
             if let Some(at) = self.separator.find(&bytes, 0) {
                 let begin = at + self.separator.len();
                 self.rest.extend_from_slice(&bytes[begin..]);
+                self.unseen = true;
                 self.state = State::Reading;
                 return Ok(());
             }
@@ -316,6 +339,7 @@ impl Cutter {
                     return self.done();
                 }
                 self.rest.extend_from_slice(&bytes[end..]);
+                self.unseen = true;
                 return Ok(());
             }
             match read {

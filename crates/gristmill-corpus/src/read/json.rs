@@ -484,3 +484,109 @@ fn undo_escapes(string: &mut [u8]) -> usize {
         to += 1;
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use serde::de::IgnoredAny;
+    use serde_json::Value;
+
+    use super::*;
+
+    fn text(line: &str, field: &str, surrogates: Surrogates) -> Result<String, Reason> {
+        let mut bytes = line.as_bytes().to_vec();
+        let found = Lines::new(Field::new(field), surrogates).text(&mut bytes);
+        match found {
+            Ok((start, end)) => Ok(String::from_utf8(bytes[start..end].to_vec()).unwrap()),
+            Err(bad) => {
+                assert_eq!(bytes, line.as_bytes(), "a bad line stays as it is");
+                Err(bad.reason)
+            }
+        }
+    }
+
+    /// What `serde_json` makes of it; `None` where its rules are others than those of Python.
+    fn by_serde(line: &str, path: &[&str]) -> Option<Result<String, Reason>> {
+        if line.contains("NaN") || line.contains("Infinity") {
+            return None;
+        }
+        if serde_json::from_str::<IgnoredAny>(line).is_err() {
+            return Some(Err(Reason::InvalidJson));
+        }
+        // Numbers out of range and halves of surrogate pairs.
+        let value: Value = serde_json::from_str(line).ok()?;
+        if !value.is_object() {
+            return Some(Err(Reason::NotAnObject));
+        }
+        let found = path.iter().try_fold(&value, |value, name| value.get(name));
+        Some(match found {
+            None => Err(Reason::NoSuchField),
+            Some(Value::String(text)) => Ok(text.clone()),
+            Some(Value::Null) => Err(Reason::Null),
+            Some(Value::Array(_)) => Err(Reason::List),
+            Some(_) => Err(Reason::NotAString),
+        })
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(20_000))]
+        #[test]
+        fn lines_of_json_are_read_as_others_read_them(
+            parts in prop::collection::vec(prop::sample::select(vec![
+                "{", "}", "[", "]", ",", ":", "\"", "\"a\"", "\"b\"", "\"a\":", "\"b\":", "{\"a\":",
+                "{\"a\":{\"b\":", "\"text\"", "\"\\n\\u00e9\\\"\"", "\\", "\\u", "\\ud83d\\ude00", "é🙂",
+                "null", "true", "false", "0", "-1.5e3", "1.", "01", " ", "\t", "\u{1}", "\"\\u0061\":",
+                "},", "]}", "}}",
+            ]), 0..12)
+        ) {
+            let line = parts.concat();
+            for (field, path) in [("a", &["a"][..]), ("a.b", &["a", "b"])] {
+                if let Some(wanted) = by_serde(&line, path) {
+                    prop_assert_eq!(text(&line, field, Surrogates::Error), wanted, "{}", &line);
+                }
+            }
+        }
+
+        #[test]
+        fn every_text_comes_back(value in any::<String>(), pad in 0usize..20) {
+            let string = serde_json::to_string(&value).unwrap();
+            let line = format!("{}{{\"text\": {string}}}", " ".repeat(pad));
+            prop_assert_eq!(text(&line, "text", Surrogates::Error), Ok(value));
+        }
+    }
+
+    #[test]
+    fn names_may_hold_dots() {
+        let line = r#"{"a.b": "dot", "a": {"b": "way"}, "c\\d": "backslash"}"#;
+        for (field, wanted) in [("a.b", "way"), (r"a\.b", "dot"), (r"c\\d", "backslash")] {
+            assert_eq!(text(line, field, Surrogates::Error).as_deref(), Ok(wanted));
+        }
+    }
+
+    #[test]
+    fn nothing_is_too_deep() {
+        let deep = 1 << 20;
+        let line = format!(
+            "{{\"d\": {}{}, \"text\": \"x\"}}",
+            "[".repeat(deep),
+            "]".repeat(deep)
+        );
+        assert_eq!(text(&line, "text", Surrogates::Error).as_deref(), Ok("x"));
+        let open = "{\"text\":".repeat(deep);
+        assert_eq!(
+            text(&open, "text", Surrogates::Error),
+            Err(Reason::InvalidJson)
+        );
+    }
+
+    #[test]
+    fn halves_of_pairs_are_replaced_one_by_one() {
+        let line = r#"{"text": "a\ud800b\udc00\ud83d\ude00\ud83d\ud83d\ude00\udc00\ud800"}"#;
+        let wanted = "a\u{fffd}b\u{fffd}🙂\u{fffd}🙂\u{fffd}\u{fffd}".replace('🙂', "\u{1f600}");
+        assert_eq!(text(line, "text", Surrogates::Replace), Ok(wanted));
+        assert_eq!(
+            text(line, "text", Surrogates::Error),
+            Err(Reason::LoneSurrogate)
+        );
+    }
+}

@@ -4,7 +4,8 @@
 //! record ends (`cut.rs`), and each block is taken apart into records (`block.rs`): texts, and what is
 //! bad with its reason. Cutting is cheap and done in order; taking apart is most of the work and may be
 //! done by any thread. Whatever the size of blocks, however a file is cut into units, the records are the
-//! same; tests here and in Python hold the readers to that.
+//! same; `tests.rs` and the tests in Python hold the readers to
+//! that.
 
 mod block;
 mod compressed;
@@ -15,6 +16,8 @@ mod json;
 mod source;
 mod stream;
 mod table;
+#[cfg(test)]
+mod tests;
 
 pub(crate) use block::{Block, HEAD, Parser, Record};
 pub use inspect::{Input, Range, inspect};

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use super::block::{Block, Form, MARK};
+use super::block::{Block, Form};
 use super::cut::Cutter;
 use super::inspect::Format;
 use super::json::Field;
@@ -148,17 +148,21 @@ fn find_column(
     read: &Read,
     cutter: &Cutter,
 ) -> Result<()> {
-    let begin = if block.offset == 0 && block.bytes.starts_with(MARK) {
-        MARK.len()
-    } else {
-        0
-    };
     let whole = block.whole();
     let mut names = None;
-    csv::records(&mut block.bytes[..whole], begin, comma, |line, _, end| {
-        names.get_or_insert_with(|| (csv::names(line, comma), end));
+    csv::records(&mut block.bytes[..whole], 0, comma, |line, start, end| {
+        names.get_or_insert_with(|| (csv::names(line, comma), end, start));
     });
-    let Some((names, end)) = names else {
+    // The names obey the limit of records, or they would depend on how much is read at a time.
+    let length = names.as_ref().map_or(0, |(_, end, start)| end - start);
+    let too_long = names.is_none() && block.damage().is_none() && whole < block.bytes.len();
+    if too_long || length as u64 > read.max_document {
+        return Err(Error::Input {
+            path: cutter.path().to_owned(),
+            reason: "the names of its columns are longer than a document may be".to_owned(),
+        });
+    }
+    let Some((names, end, _)) = names else {
         // Only empty lines, so far.
         block.header = whole;
         return Ok(());
