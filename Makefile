@@ -38,7 +38,7 @@ help:
 	@echo 'make test        the Rust and the Python tests and the examples of the documentation'
 	@echo 'make test-wide   tests on real tokenizers and texts in GRISTMILL_DATA'
 	@echo 'make test-browser  the service in headless Chromium, which has to be installed'
-	@echo 'make test-peers  against the classes of vLLM, SGLang and mini-sglang, which are fetched'
+	@echo 'make test-peers  beside vLLM, SGLang, mini-sglang, nanochat and minbpe, which are fetched'
 	@echo 'make test-ray    the engine ray, on a cluster that the tests start'
 	@echo 'make test-readers  shards read by the real readers, which bring gigabytes'
 	@echo 'make fuzz        fuzz each target for FUZZ_SECONDS (now $(FUZZ_SECONDS))'
@@ -156,7 +156,7 @@ $(VENV)/installed-browser: $(VENV)/installed-test
 test-browser: $(VENV)/installed-browser
 	$(BIN)/python -m pytest tests/browser
 
-# MINISGL names a checkout of mini-sglang, which is on no index.
+# MINISGL, NANOCHAT and MINBPE name checkouts of what is on no index.
 test-peers: $(VENV)/installed-test
 	$(BIN)/python tests/peer_sources.py
 	$(BIN)/python -m pytest tests/peers

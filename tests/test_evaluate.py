@@ -104,3 +104,19 @@ def test_reports(toks: dict[str, Tokenizer], tmp_path: Path) -> None:
     # Nothing is fetched from anywhere.
     assert "http" not in page
     assert gristmill.Report is type(report)
+
+
+@pytest.mark.parametrize(
+    ("name", "shown"),
+    [
+        ("English", ">English<"),
+        ("exactly-21-characters", ">exactly-21-characters<"),
+        ("a-very-long-name-of-a-text.txt", ">a-very-lon…a-text.txt<"),
+        ("水車は小麦を挽く。水車は回る。", ">水車は小麦…車は回る。<"),
+    ],
+)
+def test_names_fit_beside_their_bars(
+    toks: dict[str, Tokenizer], name: str, shown: str, tmp_path: Path
+) -> None:
+    page = compare(toks, {name: ["some text"]}).to_html()
+    assert f"<title>{name}</title{shown}/text>" in page

@@ -1,7 +1,9 @@
 """Training: what the result must not depend on, hard input, counts, files, formats."""
 
+import bz2
 import gzip
 import json
+import lzma
 import random
 import re
 import signal
@@ -15,6 +17,7 @@ import gristmill
 import pytest
 import tiny
 import trainers
+import zstandard
 from gristmill import Tokenizer, TokenizerError, WordCounts, extend, files, prune
 from hypothesis import given
 from hypothesis import strategies as st
@@ -313,12 +316,18 @@ def test_left_out_texts_are_counted() -> None:
 def test_files(tmp_path: Path) -> None:
     lines = ["one two\n", "three 水車\n", "four"]
     (tmp_path / "a.txt").write_text("".join(lines), encoding="utf-8")
-    with gzip.open(tmp_path / "b.txt.gz", "wt", encoding="utf-8") as file:
-        file.write("".join(lines))
+    compressed: dict[str, Any] = {
+        "b.txt.gz": gzip.compress,
+        "b.txt.bz2": bz2.compress,
+        "b.txt.xz": lzma.compress,
+        "b.txt.zst": zstandard.compress,
+    }
+    for name, compress in compressed.items():
+        (tmp_path / name).write_bytes(compress("".join(lines).encode()))
     records = [{"text": "one\ntwo", "id": 1}, {"text": "水", "body": "other"}]
     (tmp_path / "c.jsonl").write_text("\n".join(map(json.dumps, records)) + "\n\n")
-    paths = [tmp_path / name for name in ("a.txt", "b.txt.gz", "c.jsonl")]
-    texts = [*lines, *lines, "one\ntwo", "水"]
+    paths = [tmp_path / name for name in ("a.txt", *compressed, "c.jsonl")]
+    texts = [*lines * 5, "one\ntwo", "水"]
     read = [text if isinstance(text, str) else text.decode() for text in files.texts(paths)]
     assert read == texts
     trainer = Trainer(300)
@@ -329,6 +338,20 @@ def test_files(tmp_path: Path) -> None:
     assert dict(counts.items())["▁two".encode()] == 1
 
 
+def test_many_frames_of_zstandard(tmp_path: Path) -> None:
+    text = b"".join(b"line %d\n" % n for n in range(100_000))
+    parts = [text[at : at + 70_001] for at in range(0, len(text), 70_001)]
+    path = tmp_path / "a.txt.zst"
+    path.write_bytes(b"".join(map(zstandard.compress, parts)))
+    assert list(files.texts(path)) == text.splitlines(True)
+    whole = path.read_bytes()
+    path.write_bytes(whole[:-1])
+    with pytest.raises(ValueError, match="ends in the middle"):
+        list(files.texts(path))
+    path.write_bytes(b"")
+    assert list(files.texts(path)) == []
+
+
 @pytest.mark.parametrize(
     ("name", "data", "says"),
     [
@@ -337,6 +360,13 @@ def test_files(tmp_path: Path) -> None:
         ("a.jsonl", b'{"body": "a"}\n', "no text in the field 'text'"),
         ("a.txt.gz", gzip.compress(b"text\n" * 999)[:-20], "a.txt.gz: line"),
         ("a.txt.gz", b"plain", "a.txt.gz: line"),
+        ("a.txt.bz2", bz2.compress(b"text\n" * 999)[:-9], "a.txt.bz2: line"),
+        ("a.txt.bz2", b"plain", "a.txt.bz2: line"),
+        ("a.txt.xz", lzma.compress(b"text\n" * 999)[:-9], "a.txt.xz: line"),
+        ("a.txt.xz", b"plain", "a.txt.xz: line"),
+        ("a.txt.zst", zstandard.compress(b"text\n" * 999)[:-9], "a.txt.zst: line"),
+        ("a.txt.zst", b"plain text", "a.txt.zst: line"),
+        ("a.csv.gz", b"", "iterator"),
         ("a.txt", b"fine\n\xff\n", "invalid"),
     ],
 )

@@ -1,5 +1,6 @@
 """The commands `train` and `evaluate`, run as a user runs them."""
 
+import contextlib
 import json
 import os
 import signal
@@ -11,6 +12,7 @@ from pathlib import Path
 import pytest
 import tiny
 from gristmill import Tokenizer, Trainer
+from gristmill.cli.progress import Display
 
 COMMAND = [sys.executable, "-W", "error", "-m", "gristmill"]
 
@@ -90,6 +92,61 @@ def test_what_is_not_utf8(tmp_path: Path) -> None:
     done = run("train", tmp_path / "bad.txt", "-n", 300, "-o", tmp_path / "t.json", "-q")
     assert done.returncode == 1
     assert b"not UTF-8 at byte 1 (in text 1" in done.stderr
+
+
+def on_a_terminal(columns: int, *arguments: object) -> tuple[int, str]:
+    """Run a command whose standard error is a terminal; its exit status and what that shows."""
+    import fcntl
+    import pty
+    import struct
+    import termios
+
+    ours, theirs = pty.openpty()
+    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
+    with subprocess.Popen([*COMMAND, *map(str, arguments)], stderr=theirs) as process:
+        os.close(theirs)
+        shown = b""
+        # The system's way to say that nobody has the other end any more.
+        with contextlib.suppress(OSError):
+            while part := os.read(ours, 1 << 16):
+                shown += part
+        os.close(ours)
+    return process.returncode, shown.decode()
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="needs terminals of POSIX")
+@pytest.mark.parametrize("columns", [20, 60, 300])
+def test_the_line_on_a_terminal(columns: int, tmp_path: Path) -> None:
+    text = tmp_path / "text.txt"
+    text.write_text(tiny.PARAGRAPH * 6000, encoding="utf-8")
+    out = tmp_path / "t.json"
+    status, shown = on_a_terminal(columns, "train", text, "-n", 1000, "-o", out, "--threads", 1)
+    assert status == 0
+    lines, last = shown.split("\r\n")[:2]
+    assert last == f"{out}: {Tokenizer(out).vocab_size} tokens"
+    begun, *lines_shown = lines.split("\r")
+    assert begun == ""
+    for line in lines_shown:
+        # Each clears what is left of the one before, and none goes on in the next row.
+        assert line.endswith("\x1b[K")
+        assert len(line.removesuffix("\x1b[K")) < columns
+    assert lines_shown[0].startswith("counting")
+    assert any(line.startswith("merging") for line in lines_shown)
+    if columns == 300:
+        size = f"{text.stat().st_size / 1e6:,.1f}"
+        assert f" of {size} MB read" in lines_shown[0]
+
+
+def test_what_the_line_says() -> None:
+    display = Display(total=300_000_000)
+    step = {"stage": "counting", "texts": 9, "words": 7, "pairs": 0, "merges": 0, "wanted": 0}
+    parts = display.parts(step | {"bytes": 100_000_000}, 2.0)
+    assert {"50 MB/s", "4 s left", "100.0 of 300.0 MB read"} <= {part for _, part in parts}
+    step |= {"stage": "merging", "bytes": 300_000_000, "merges": 250, "wanted": 1000, "pairs": 70}
+    parts = display.parts(step, 0.5)
+    assert {"500 pairs/s", "2 s left", "250 of 1,000 merges"} <= {part for _, part in parts}
+    # Too early for either.
+    assert not any("left" in part for _, part in display.parts(step, 0.01))
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="needs signals of POSIX")

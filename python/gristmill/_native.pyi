@@ -498,8 +498,8 @@ class Trainer:
 
     def train_files(self, paths: _Paths, /, *, field: str = "text") -> Tokenizer:
         """Train on files: each line of a .txt file is a text, as is `field` of each line of a
-        .jsonl file; both may be compressed, .gz or .zst. Lines of text keep their ends, but for
-        sentencepiece.
+        .jsonl file; both may be compressed (.gz, .bz2, .xz, .zst). Lines of text keep their ends,
+        but for sentencepiece.
         """
 
 @final

@@ -20,6 +20,7 @@ The measures of a kind of text, `Row`:
 
 import html
 import math
+import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
@@ -250,6 +251,23 @@ def _page(rows: list[Row]) -> str:
     )
 
 
+def _shortened(name: str, most: int = 21) -> str:
+    """A name that fits beside its bars; the middle is left out first."""
+
+    def width(text: str) -> int:
+        return sum(2 if unicodedata.east_asian_width(char) in "WF" else 1 for char in text)
+
+    if width(name) <= most:
+        return name
+    begin, end = name[: len(name) // 2], name[len(name) // 2 :]
+    while width(begin) + 1 + width(end) > most:
+        if width(begin) > width(end):
+            begin = begin[:-1]
+        else:
+            end = end[1:]
+    return f"{begin}…{end}"
+
+
 def _chart(rows: list[Row], names: list[str], column: str) -> str:
     """Bars, grouped by kind of text, as SVG."""
     kinds = list(dict.fromkeys(row.texts for row in rows))
@@ -261,7 +279,8 @@ def _chart(rows: list[Row], names: list[str], column: str) -> str:
     for kind in kinds:
         middle = at + bar * len(names) / 2 + 4
         parts.append(
-            f"<text x='{left - 8}' y='{middle}' text-anchor='end'>{html.escape(kind)}</text>"
+            f"<text x='{left - 8}' y='{middle}' text-anchor='end'>"
+            f"<title>{html.escape(kind)}</title>{html.escape(_shortened(kind))}</text>"
         )
         for number, name in enumerate(names):
             value = values[kind, name]

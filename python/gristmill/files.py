@@ -1,4 +1,4 @@
-"""The texts in files, for training: .txt, .jsonl, and both compressed with gzip or zstandard.
+"""The texts in files, for training: .txt, .jsonl, and both compressed (.gz, .bz2, .xz, .zst).
 
 A line of a text file is a text, with its end, as `tokenizers` reads files; SentencePiece reads
 lines without their ends. An object of a JSON Lines file is a text: what its `field` holds. Files
@@ -6,10 +6,12 @@ are read line by line, so they may be of any size. What is not UTF-8, not JSON, 
 field is a ValueError with its place; a file cut off in the middle is one too.
 """
 
+import bz2
 import contextlib
 import gzip
 import io
 import json
+import lzma
 import os
 import zlib
 from collections.abc import Iterable, Iterator
@@ -19,7 +21,8 @@ Path = str | os.PathLike[str]
 
 JSON_SUFFIXES = (".jsonl", ".ndjson")
 # More than the texts of these is needed to read them.
-REFUSED = (".parquet", ".arrow", ".json", ".bz2", ".xz", ".zip", ".tar")
+REFUSED = (".parquet", ".arrow", ".csv", ".json", ".zip", ".tar")
+COMPRESSED = (".gz", ".bz2", ".xz", ".zst")
 
 
 def texts(
@@ -37,10 +40,10 @@ def texts(
 
 def check(name: str) -> None:
     """Refuse what would not be read as it is meant."""
-    if name.endswith(REFUSED):
+    if plain_name(name).endswith(REFUSED):
         raise ValueError(
-            f"{name}: only .txt and .jsonl files, plain, .gz or .zst, are read; for any other "
-            "give Trainer.train an iterator of the texts"
+            f"{name}: only .txt and .jsonl files, plain, .gz, .bz2, .xz or .zst, are read; for "
+            "others give Trainer.train an iterator of the texts"
         )
     if not os.path.exists(name):
         raise FileNotFoundError(2, os.strerror(2), name)
@@ -48,10 +51,15 @@ def check(name: str) -> None:
         raise IsADirectoryError(21, os.strerror(21), name)
 
 
+def plain_name(name: str) -> str:
+    """The name without what says how the file is compressed."""
+    plain, suffix = os.path.splitext(name)
+    return plain if suffix in COMPRESSED else name
+
+
 def texts_of(name: str, field: str, bare_lines: bool) -> Iterator[bytes | str]:
     """The texts of one file."""
-    plain = name.removesuffix(".gz").removesuffix(".zst")
-    as_json = plain.endswith(JSON_SUFFIXES)
+    as_json = plain_name(name).endswith(JSON_SUFFIXES)
     with opened(name) as file:
         lines = 0
         try:
@@ -61,7 +69,10 @@ def texts_of(name: str, field: str, bare_lines: bool) -> Iterator[bytes | str]:
                 elif line.strip():
                     yield text_of_json(line, field)
                 lines += 1
-        except (EOFError, zlib.error, gzip.BadGzipFile, ValueError) as error:
+        except (EOFError, zlib.error, lzma.LZMAError, OSError, ValueError) as error:
+            if isinstance(error, OSError) and error.errno is not None:
+                # Not what is in the file, but that it could not be read.
+                raise
             raise ValueError(f"{name}: line {lines + 1}: {error}") from None
 
 
@@ -80,12 +91,50 @@ def opened(name: str) -> Iterator[IO[bytes]]:
     if name.endswith(".gz"):
         with gzip.open(name, "rb") as file:
             yield cast("IO[bytes]", file)
+    elif name.endswith(".xz"):
+        with lzma.open(name, "rb") as file:
+            yield cast("IO[bytes]", file)
+    elif name.endswith(".bz2"):
+        with bz2.open(name, "rb") as file:
+            yield cast("IO[bytes]", file)
     elif name.endswith(".zst"):
-        with open(name, "rb") as raw, zstandard().open(raw, "rb") as file:
-            yield io.BufferedReader(file)
+        with open(name, "rb") as file:
+            yield io.BufferedReader(Frames(file), 1 << 17)
     else:
         with open(name, "rb") as file:
             yield file
+
+
+class Frames(io.RawIOBase):
+    """The content of a zstandard file, which is one frame after the other; each must be whole."""
+
+    def __init__(self, file: IO[bytes]) -> None:
+        self.file = file
+        self.module = zstandard()
+        self.frame: Any = None
+        self.waiting = memoryview(b"")
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        while not self.waiting:
+            data = self.frame.unused_data if self.frame and self.frame.eof else b""
+            data = data or self.file.read(1 << 17)
+            if not data:
+                if self.frame and not self.frame.eof:
+                    raise EOFError("the compressed file ends in the middle")
+                return 0
+            if self.frame is None or self.frame.eof:
+                self.frame = self.module.ZstdDecompressor().decompressobj()
+            try:
+                self.waiting = memoryview(self.frame.decompress(data))
+            except self.module.ZstdError as error:
+                raise ValueError(str(error)) from None
+        count = min(len(buffer), len(self.waiting))
+        buffer[:count] = self.waiting[:count]
+        self.waiting = self.waiting[count:]
+        return count
 
 
 def zstandard() -> Any:

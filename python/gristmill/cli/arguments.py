@@ -73,7 +73,7 @@ def train_parser() -> Parser:
         "train",
         "files:\n"
         "  a line of a .txt file is a text, as is an object of a .jsonl file; both may be\n"
-        "  compressed, .gz or .zst; without files, or for -, lines of standard input\n\n"
+        "  compressed (.gz .bz2 .xz .zst); without files, or for -, lines of standard input\n\n"
         "The name of the output says its format: .json is a tokenizer.json, .tiktoken ranks,\n"
         ".model a SentencePiece model.\n",
     )

@@ -16,9 +16,9 @@ from gristmill.cli.progress import Display
 
 def train(options: argparse.Namespace) -> int:
     """Texts in, a tokenizer out."""
-    display = None if options.quiet else Display()
     bare_lines = options.parity == "sentencepiece"
     names = options.files or ["-"]
+    display = None if options.quiet else Display(None if bare_lines else bytes_in(names))
     try:
         trainer = Trainer(
             options.vocab_size,
@@ -58,6 +58,13 @@ def texts_of(name: str, field: str, bare_lines: bool) -> Iterator[bytes | str]:
     with opened_input(name) as file:
         for line in file:
             yield line.rstrip(b"\r\n") if bare_lines else line
+
+
+def bytes_in(names: list[str]) -> int | None:
+    """The bytes of all texts, if the files are nothing but texts."""
+    if not all(os.path.isfile(name) and name.endswith(".txt") for name in names):
+        return None
+    return sum(os.path.getsize(name) for name in names)
 
 
 def write(tok: Tokenizer, output: str) -> None:

@@ -64,8 +64,14 @@ impl Trainer {
         let fill = |give: &mut Fill<'_>| {
             let counts = counts;
             let mut row = Vec::new();
+            let plain = self.plain_bytes(&ids);
             counts.borrow().entries(&mut |entry| {
                 row.clear();
+                if let Some(ids) = &plain {
+                    let of_byte = |&byte: &u8| ids[usize::from(byte)];
+                    row.extend(entry.word.iter().filter_map(of_byte));
+                    return give(&row, entry.count);
+                }
                 self.each_char(entry.word, &mut |variant| {
                     // A character that the alphabet has no room for is gone.
                     row.extend(ids.get(&variant));
@@ -75,6 +81,13 @@ impl Trainer {
         };
         let merges = merge_words(&mut symbols, Ties::Ids, goal, fill, look)?;
         json::read(&self.file(&symbols, &merges)?)
+    }
+
+    /// The symbols of all bytes, where each has one whatever stands beside it.
+    fn plain_bytes(&self, ids: &FxHashMap<Variant, u32>) -> Option<Vec<Option<u32>>> {
+        let affixes = self.continuing_subword_prefix.is_some() || self.end_of_word_suffix.is_some();
+        let symbol = |byte| ids.get(&(alphabet::char_of(byte), false, false)).copied();
+        (self.units == Units::Bytes && !affixes).then(|| (0..=u8::MAX).map(symbol).collect())
     }
 
     /// Give `found` the characters of a word, each with what is put to it.

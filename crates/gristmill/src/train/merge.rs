@@ -104,6 +104,8 @@ pub(super) struct Merging<'a, S> {
     after: Side,
     /// The pairs that the merge at hand has brought.
     brought: Vec<u64>,
+    /// Pairs to be looked up.
+    keys: Vec<u64>,
 }
 
 impl<'a, S: Slot> Merging<'a, S> {
@@ -128,6 +130,7 @@ impl<'a, S: Slot> Merging<'a, S> {
             before: Side::default(),
             after: Side::default(),
             brought: Vec::new(),
+            keys: Vec::new(),
         }
     }
 
@@ -140,7 +143,13 @@ impl<'a, S: Slot> Merging<'a, S> {
     ) -> Result<Words<S>> {
         let mut reported = Instant::now();
         while self.symbols.len() < symbols {
-            let Some(best) = self.best()? else {
+            let made = Progress {
+                stage: Stage::Merging,
+                pairs: self.pairs.len() as u64,
+                merges: merges.len() as u64,
+                ..Progress::default()
+            };
+            let Some(best) = self.best(&mut || look(&made))? else {
                 break;
             };
             let (left, right) = sides(best);
@@ -154,12 +163,7 @@ impl<'a, S: Slot> Merging<'a, S> {
             merges.push((left, right, id));
             self.merge(left, right, id);
             if merges.len().is_multiple_of(MERGES_BETWEEN) && reported.elapsed() > REPORT_EVERY {
-                look(&Progress {
-                    stage: Stage::Merging,
-                    pairs: self.pairs.len() as u64,
-                    merges: merges.len() as u64,
-                    ..Progress::default()
-                })?;
+                look(&made)?;
                 reported = Instant::now();
             }
         }
@@ -167,13 +171,13 @@ impl<'a, S: Slot> Merging<'a, S> {
     }
 
     /// The pair to merge next.
-    fn best(&mut self) -> Result<Option<u64>> {
+    fn best(&mut self, look: &mut dyn FnMut() -> Result<()>) -> Result<Option<u64>> {
         loop {
             let Some(top) = self.queue.pop(self.symbols) else {
                 if self.threshold > self.listed.max(self.floor) {
                     self.lower();
                 } else if self.listed > self.floor {
-                    self.survey()?;
+                    self.survey(look)?;
                     self.threshold = u64::MAX;
                 } else {
                     return Ok(None);
@@ -275,16 +279,8 @@ impl<'a, S: Slot> Merging<'a, S> {
         }
         self.gain(joined, true);
         self.gain(joined, false);
-        for at in 0..self.before.seen.len() {
-            let symbol = self.before.seen[at];
-            let count = self.before.tallies[symbol as usize].count;
-            self.lose(key(symbol, left), count);
-        }
-        for at in 0..self.after.seen.len() {
-            let symbol = self.after.seen[at];
-            let count = self.after.tallies[symbol as usize].count;
-            self.lose(key(right, symbol), count);
-        }
+        self.lose(left, true);
+        self.lose(right, false);
         for pair in std::mem::take(&mut self.brought) {
             self.put(pair);
         }
@@ -344,7 +340,7 @@ impl<'a, S: Slot> Merging<'a, S> {
         } else {
             &mut self.after
         };
-        let mut mixed = Vec::new();
+        self.keys.clear();
         for &symbol in &side.seen {
             let (left, right) = if before {
                 (symbol, joined)
@@ -355,28 +351,33 @@ impl<'a, S: Slot> Merging<'a, S> {
             // A pair never becomes more frequent than it is at first.
             if tally.count < self.listed || !self.symbols.may_join(left, right) {
                 tally.next = u32::MAX;
-                continue;
+            } else {
+                self.keys.push(key(left, right));
             }
-            let pair = self.pairs.entry(key(left, right));
-            let from = self.places.len() as u32;
+        }
+        let mut mixed = Vec::new();
+        let places = &mut self.places;
+        self.pairs.entry_each(&self.keys, |_, pair| {
+            let (left, right) = sides(pair.key);
+            let tally = &mut side.tallies[if before { left } else { right } as usize];
+            let from = places.len() as u32;
             let old = pair.from as usize..(pair.from + pair.places) as usize;
             // Only a string that two ways lead to has places already.
             let again = !old.is_empty();
-            self.places.extend_from_within(old);
-            tally.next = self.places.len() as u32;
+            places.extend_from_within(old);
+            tally.next = places.len() as u32;
             pair.from = from;
             pair.places += tally.places;
             pair.count += tally.count;
-            self.places
-                .resize(self.places.len() + tally.places as usize, 0);
+            places.resize(places.len() + tally.places as usize, 0);
             if again {
-                mixed.push(from as usize..self.places.len());
+                mixed.push(from as usize..places.len());
             }
             // What the merge takes away from it comes later; rarer ones are found in the table.
             if pair.count >= self.threshold {
                 self.brought.push(pair.key);
             }
-        }
+        });
         for &(symbol, place) in &side.places {
             let tally = &mut side.tallies[symbol as usize];
             if tally.next != u32::MAX {
@@ -390,10 +391,21 @@ impl<'a, S: Slot> Merging<'a, S> {
         }
     }
 
-    fn lose(&mut self, key: u64, count: u64) {
-        if let Some(pair) = self.pairs.get(key) {
-            pair.count = pair.count.saturating_sub(count);
-        }
+    /// Take away what the pairs of a merged symbol and its neighbours on one side have lost.
+    fn lose(&mut self, merged: u32, before: bool) {
+        let side = if before { &self.before } else { &self.after };
+        self.keys.clear();
+        self.keys.extend(side.seen.iter().map(|&symbol| {
+            if before {
+                key(symbol, merged)
+            } else {
+                key(merged, symbol)
+            }
+        }));
+        self.pairs.get_each(&self.keys, |number, pair| {
+            let lost = side.tallies[side.seen[number] as usize].count;
+            pair.count = pair.count.saturating_sub(lost);
+        });
     }
 }
 

@@ -261,6 +261,9 @@ impl Trainer {
     }
 }
 
+/// Between two looks.
+const WORDS_BETWEEN: u64 = 1 << 16;
+
 /// Takes words: symbols, and count. They come in the order in which the texts have them first, where
 /// that matters.
 type Fill<'a> = dyn FnMut(&[u32], u64) -> Result<()> + 'a;
@@ -295,8 +298,17 @@ fn merge_slots<S: Slot>(
     look: &mut dyn FnMut(&Progress) -> Result<()>,
 ) -> Result<Vec<Merge>> {
     let mut words = Words::<S>::new();
+    let wanted = goal.symbols.saturating_sub(symbols.len()) as u64;
     let (mut number, mut sum) = (0, 0u64);
     fill(&mut |word, count| {
+        if number % WORDS_BETWEEN == 0 {
+            look(&Progress {
+                stage: Stage::Pairs,
+                words: number,
+                wanted,
+                ..Progress::default()
+            })?;
+        }
         number += 1;
         // Every pair's count is at most this.
         let pairs = count.checked_mul(word.len() as u64);
@@ -305,7 +317,6 @@ fn merge_slots<S: Slot>(
             .ok_or_else(|| Error::unsupported("counts whose sum does not fit 64 bits"))?;
         words.push(word.iter().copied(), count)
     })?;
-    let wanted = goal.symbols.saturating_sub(symbols.len()) as u64;
     let mut look = |progress: &Progress| {
         look(&Progress {
             words: number,
@@ -320,11 +331,13 @@ fn merge_slots<S: Slot>(
     let room = room(words.len());
     let mut merges = Vec::new();
     let end = goal.symbols.min(S::END as usize);
-    let words = Merging::new(words, symbols, ties, goal, room).run(end, &mut merges, &mut look)?;
+    let merging = Merging::new(words, symbols, ties, goal, room);
+    let mut words = merging.run(end, &mut merges, &mut look)?;
     if symbols.len() == end && end < goal.symbols {
-        let words = words.compact::<u32>(|id| symbols.span(id))?;
+        words.compact(|id| symbols.span(id))?;
         symbols.unify_spans();
-        Merging::new(words, symbols, ties, goal, room).run(goal.symbols, &mut merges, &mut look)?;
+        let merging = Merging::new(words.resized::<u32>()?, symbols, ties, goal, room);
+        merging.run(goal.symbols, &mut merges, &mut look)?;
     }
     Ok(merges)
 }

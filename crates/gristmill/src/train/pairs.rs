@@ -7,6 +7,10 @@
 /// Odd, and without a pattern in its bits.
 const MIX: u64 = 0x9E37_79B9_7F4A_7C15;
 const NONE: u64 = u64::MAX;
+/// So many pairs are looked for together.
+const AT_ONCE: usize = 64;
+/// Not where it would be if nothing were in its way.
+const MISS: u32 = u32::MAX;
 
 /// A pair and what is known of it.
 #[derive(Clone, Copy)]
@@ -46,6 +50,11 @@ pub(super) fn hash(key: u64) -> u64 {
 /// The slots for so many pairs: at most two thirds are taken.
 fn slots_for(pairs: usize) -> usize {
     (pairs + pairs / 2 + 1).next_power_of_two().max(FEWEST)
+}
+
+/// The bytes of a table for so many pairs.
+pub(super) fn bytes_of(pairs: usize) -> usize {
+    slots_for(pairs) * size_of::<Pair>()
 }
 
 /// The pairs that tables of so many bytes have room for.
@@ -99,6 +108,50 @@ impl Pairs {
             self.len += 1;
         }
         &mut self.slots[at]
+    }
+
+    /// Give `found` the number of each key and its pair; what is not known is left out.
+    pub(super) fn get_each(&mut self, keys: &[u64], mut found: impl FnMut(usize, &mut Pair)) {
+        self.each(keys, |pairs, number, at| {
+            if at != MISS {
+                found(number, &mut pairs.slots[at as usize]);
+            } else if let Some(pair) = pairs.get(keys[number]) {
+                found(number, pair);
+            }
+        });
+    }
+
+    /// Give `found` the number of each key and its pair; a new one has no count and no places.
+    pub(super) fn entry_each(&mut self, keys: &[u64], mut found: impl FnMut(usize, &mut Pair)) {
+        if self.spare() < keys.len() {
+            self.keep(1, self.len.max(keys.len()), |_| true);
+        }
+        self.each(keys, |pairs, number, at| {
+            let pair = match at {
+                MISS => pairs.entry(keys[number]),
+                at => &mut pairs.slots[at as usize],
+            };
+            found(number, pair);
+        });
+    }
+
+    /// Look for many pairs, a few at a time before any is used, so that no lookup waits for another.
+    #[inline]
+    fn each(&mut self, keys: &[u64], mut found: impl FnMut(&mut Pairs, usize, u32)) {
+        let mut numbers = 0..keys.len();
+        for some in keys.chunks(AT_ONCE) {
+            let mask = self.slots.len() - 1;
+            let mut places = [MISS; AT_ONCE];
+            for (place, &key) in places.iter_mut().zip(some) {
+                let at = hash(key) as usize & mask;
+                if self.slots[at].key == key {
+                    *place = at as u32;
+                }
+            }
+            for (&at, number) in places.iter().zip(numbers.by_ref().take(some.len())) {
+                found(self, number, at);
+            }
+        }
     }
 
     /// So many more pairs fit in without another table.

@@ -13,18 +13,18 @@
 use crate::error::Result;
 
 use super::merge::Merging;
-use super::pairs::{Pairs, hash, key, pairs_in, sides};
-use super::words::{Slot, Words};
+use super::pairs::{Pairs, bytes_of, hash, key, pairs_in, sides};
+use super::words::Slot;
 
 /// So many places are looked at together.
 pub(super) const AT_ONCE: usize = 64;
 /// So many places are always worth waiting for before lists are swept.
 const SPARE: usize = 1 << 16;
 /// What is left of the 90 bytes promised for a word is for what the texts and symbols take.
-const BYTES_PER_WORD: usize = 80;
-/// So many places, and pairs in so many bytes, are always listed: 24 MB for both.
-const PLACES_ANYWAY: usize = 1 << 21;
-const PAIRS_ANYWAY: usize = 12 << 20;
+const BYTES_PER_WORD: usize = 84;
+/// So many places, and pairs in so many bytes, find room anyway: 48 MB for both.
+const PLACES_ANYWAY: usize = 1 << 22;
+const PAIRS_ANYWAY: usize = 24 << 20;
 /// Counts are told apart to so many bits for the choice of what is listed.
 const BITS: u32 = 3;
 
@@ -46,7 +46,7 @@ impl Room {
         Room {
             bytes,
             places: PLACES_ANYWAY,
-            pairs: pairs_in((bytes / 3).max(PAIRS_ANYWAY)),
+            pairs: pairs_in((bytes / 4).max(PAIRS_ANYWAY)),
         }
     }
 
@@ -70,23 +70,31 @@ struct Found {
 }
 
 impl<S: Slot> Merging<'_, S> {
-    /// Count the pairs of the words and list the places of the most frequent ones.
-    pub(super) fn survey(&mut self) -> Result<()> {
+    /// Count the pairs of the words and list the places of the most frequent ones. `look` is called
+    /// between two readings of all words.
+    pub(super) fn survey(&mut self, look: &mut dyn FnMut() -> Result<()>) -> Result<()> {
         let again = self.listed != u64::MAX;
         (self.pairs, self.places) = (Pairs::new(), Vec::new());
         if again && self.symbols.one_way() {
-            let words = std::mem::replace(&mut self.words, Words::new());
-            self.words = words.compact(|id| self.symbols.span(id))?;
+            let symbols = &*self.symbols;
+            self.words.compact(|id| symbols.span(id))?;
             self.symbols.unify_spans();
         }
         self.listed = 1;
         if self.symbols.one_way() {
-            self.count_in_classes();
+            self.count_in_classes(look)?;
         } else {
-            let mut pairs = std::mem::replace(&mut self.pairs, Pairs::new());
-            self.count_pairs(|key, count| add(&mut pairs, key, count));
+            let mut pairs = Pairs::new();
+            let mut some = Handful::default();
+            self.count_pairs(|key, count| {
+                if some.are_enough(key, count) {
+                    some.count_in(&mut pairs);
+                }
+            });
+            some.count_in(&mut pairs);
             self.pairs = pairs;
         }
+        look()?;
         self.list();
         Ok(())
     }
@@ -105,7 +113,7 @@ impl<S: Slot> Merging<'_, S> {
 
     /// Count the pairs, class by class where there are too many to count at a time, and keep those that
     /// are to be listed. Classes are cut in two until each fits.
-    fn count_in_classes(&mut self) {
+    fn count_in_classes(&mut self, look: &mut dyn FnMut() -> Result<()>) -> Result<()> {
         self.listed = self.floor;
         let mut found = Found {
             steps: vec![(0, 0); step_of(u64::MAX) + 1],
@@ -113,22 +121,22 @@ impl<S: Slot> Merging<'_, S> {
         };
         let mut waiting = vec![(0u64, 0i32)];
         while let Some((class, mut bits)) = waiting.pop() {
+            look()?;
             let mut pairs = Pairs::new();
+            let mut some = Handful::default();
             let of_class = |key, bits| hash(key) >> 32 & ((1u64 << bits) - 1) == class;
             self.count_pairs(|key, count| {
-                if !of_class(key, bits) {
+                if !of_class(key, bits) || !some.are_enough(key, count) {
                     return;
                 }
+                some.count_in(&mut pairs);
                 if pairs.len() >= self.room.pairs && bits < 32 {
                     waiting.push((class | 1 << bits, bits + 1));
                     bits += 1;
                     pairs.keep(1, 0, |pair| of_class(pair.key, bits));
-                    if !of_class(key, bits) {
-                        return;
-                    }
                 }
-                add(&mut pairs, key, count);
             });
+            some.count_in(&mut pairs);
             found.share += 0.5f64.powi(bits);
             for pair in pairs.iter() {
                 let (pairs, places) = &mut found.steps[step_of(pair.count)];
@@ -146,6 +154,7 @@ impl<S: Slot> Merging<'_, S> {
             }
         }
         self.pairs.keep(self.listed, self.pairs.len(), |_| true);
+        Ok(())
     }
 
     /// The lowest count to list: that whose pairs all find room, with those of all higher counts.
@@ -155,8 +164,9 @@ impl<S: Slot> Merging<'_, S> {
         let slots = self.words.slots.len() * size_of::<S>();
         let left = self.room.bytes.saturating_sub(slots);
         let most_pairs = self.room.pairs / 2;
-        // Lists grow by half before they are swept.
-        let most_places = left.saturating_sub(left / 3) / (size_of::<u32>() * 3 / 2);
+        // The queue may take as much as the table of pairs; lists grow by half before they are swept.
+        let left = left.saturating_sub(2 * bytes_of(self.room.pairs));
+        let most_places = left / (size_of::<u32>() * 3 / 2);
         let most_places = most_places.max(self.room.places).max(scaled(total) / 8);
         let (mut pairs, mut places) = (0, 0);
         for (step, &(more_pairs, more_places)) in found.steps.iter().enumerate().rev() {
@@ -206,15 +216,23 @@ impl<S: Slot> Merging<'_, S> {
         let mut places = Vec::with_capacity(self.most_places);
         places.resize(total, 0);
         let symbols = &*self.symbols;
+        let mut some = Handful::default();
+        let mut put = |some: &mut Handful| {
+            pairs.get_each(&some.keys, |number, pair| {
+                places[(pair.from + pair.places) as usize] = some.with[number] as u32;
+                pair.places += 1;
+            });
+            some.clear();
+        };
         self.words.pairs(
             |id| symbols.span(id),
             |place, left, right, _| {
-                if let Some(pair) = pairs.get(key(left, right)) {
-                    places[(pair.from + pair.places) as usize] = place;
-                    pair.places += 1;
+                if some.are_enough(key(left, right), place.into()) {
+                    put(&mut some);
                 }
             },
         );
+        put(&mut some);
         self.places = places;
     }
 
@@ -260,11 +278,35 @@ impl<S: Slot> Merging<'_, S> {
     }
 }
 
-/// Count a pair that stands in a word of this count.
-fn add(pairs: &mut Pairs, key: u64, count: u64) {
-    let pair = pairs.entry(key);
-    pair.count = pair.count.saturating_add(count);
-    pair.places += 1;
+/// Some pairs, each with a number: they are looked up together.
+#[derive(Default)]
+struct Handful {
+    keys: Vec<u64>,
+    with: Vec<u64>,
+}
+
+impl Handful {
+    /// Add one; whether it is time to look them up.
+    #[inline]
+    fn are_enough(&mut self, key: u64, with: u64) -> bool {
+        self.keys.push(key);
+        self.with.push(with);
+        self.keys.len() >= AT_ONCE
+    }
+
+    fn clear(&mut self) {
+        self.keys.clear();
+        self.with.clear();
+    }
+
+    /// Count each as often as its number says.
+    fn count_in(&mut self, pairs: &mut Pairs) {
+        pairs.entry_each(&self.keys, |number, pair| {
+            pair.count = pair.count.saturating_add(self.with[number]);
+            pair.places += 1;
+        });
+        self.clear();
+    }
 }
 
 /// The step of a ladder that a count stands on; each octave has as many.

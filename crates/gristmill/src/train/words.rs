@@ -102,6 +102,22 @@ fn count_of<S: Slot>(slots: &[S]) -> (u64, usize) {
     (count, 1 + parts)
 }
 
+/// Where the first border is.
+#[inline]
+fn border<S: Slot>(slots: &[S]) -> Option<usize> {
+    if let Some(first) = slots.first_chunk::<16>() {
+        // Most are here, and nobody knows where: without a branch for each.
+        let mut found = 0u16;
+        for (at, &slot) in first.iter().enumerate() {
+            found |= u16::from(slot == S::BORDER) << at;
+        }
+        if found != 0 {
+            return Some(found.trailing_zeros() as usize);
+        }
+    }
+    slots.iter().position(|&slot| slot == S::BORDER)
+}
+
 /// All words.
 pub(super) struct Words<S> {
     pub(super) slots: Vec<S>,
@@ -164,7 +180,7 @@ impl<S: Slot> Words<S> {
     pub(super) fn count_at(&self, at: u32) -> (u32, u64) {
         let rest = &self.slots[at as usize..];
         let near = &rest[..rest.len().min(SHORT + 1)];
-        if let Some(length) = near.iter().position(|&slot| slot == S::BORDER) {
+        if let Some(length) = border(near) {
             return (at + length as u32, count_of(&rest[length + 1..]).0);
         }
         let word = self.long.partition_point(|&(end, _)| end <= at);
@@ -202,22 +218,50 @@ impl<S: Slot> Words<S> {
         });
     }
 
-    /// The words with one slot for each symbol, without those of one symbol.
-    pub(super) fn compact<T: Slot>(self, span: impl Fn(u32) -> u32) -> Result<Words<T>> {
-        let mut compacted = Words::new();
+    /// Leave one slot to each symbol, and leave out words of one symbol. All places change.
+    pub(super) fn compact(&mut self, span: impl Fn(u32) -> u32) -> Result<()> {
+        self.long.clear();
+        self.len = 0;
+        let (mut from, mut to) = (1, 1);
+        while from < self.slots.len() {
+            let start = to;
+            // A symbol is read before its slot may be written to.
+            while self.slots[from] != S::BORDER {
+                let symbol = self.slots[from];
+                self.slots[to] = symbol;
+                to += 1;
+                from += span(symbol.id()) as usize;
+            }
+            let (count, width) = count_of(&self.slots[from + 1..]);
+            // The count with the borders around it.
+            let end = from + width + 2;
+            match to - start {
+                0 | 1 => to = start,
+                length => {
+                    if length > SHORT {
+                        self.long.push((place(to)?, count));
+                    }
+                    self.slots.copy_within(from..end, to);
+                    to += end - from;
+                    self.len += 1;
+                }
+            }
+            from = end;
+        }
+        self.slots.truncate(to);
+        self.slots.shrink_to_fit();
+        Ok(())
+    }
+
+    /// Words that were just compacted, in slots of another size.
+    pub(super) fn resized<T: Slot>(self) -> Result<Words<T>> {
+        let mut resized = Words::new();
         let mut done = Ok(());
         self.each(|_, word, count| {
-            if done.is_err() {
-                return;
+            if done.is_ok() {
+                done = resized.push(word.iter().map(|slot| slot.id()), count);
             }
-            let mut at = 0;
-            let symbols = std::iter::from_fn(|| {
-                let id = word.get(at)?.id();
-                at += span(id) as usize;
-                Some(id)
-            });
-            done = compacted.push(symbols, count);
         });
-        done.map(|()| compacted)
+        done.map(|()| resized)
     }
 }
