@@ -15,7 +15,7 @@ import gristmill
 import pytest
 import zstandard
 from gristmill import _native
-from test_corpus_read import TOKENIZER, check, job, quarantined, run, texts
+from test_oracle_corpus_read import TOKENIZER, check, job, quarantined, run, texts
 
 
 def lines(count: int, seed: int = 0) -> list[bytes]:
