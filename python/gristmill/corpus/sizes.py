@@ -40,20 +40,21 @@ def limit(text: int | float | str) -> int | float:
 
 def spelled(number: float) -> str:
     """Bytes for people: `1.23 GB`."""
-    for unit, factor in (("TB", 1e12), ("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
-        if number >= factor * 0.9995:
-            value = number / factor
-            return f"{value:.3g} {unit}" if value < 999.5 else f"{value:,.0f} {unit}"
-    return f"{number:.0f} bytes"
+    return scaled(number, ("TB", "GB", "MB", "kB")) or f"{number:.0f} bytes"
 
 
 def counted(number: float) -> str:
     """A number for people: `1.23 M`."""
-    for unit, factor in (("T", 1e12), ("G", 1e9), ("M", 1e6), ("k", 1e3)):
+    return scaled(number, ("T", "G", "M", "k")) or f"{number:.0f}"
+
+
+def scaled(number: float, units: tuple[str, str, str, str]) -> str:
+    """Three digits and the largest unit that they reach; nothing below a thousand."""
+    for unit, factor in zip(units, (1e12, 1e9, 1e6, 1e3), strict=True):
         if number >= factor * 0.9995:
             value = number / factor
             return f"{value:.3g} {unit}" if value < 999.5 else f"{value:,.0f} {unit}"
-    return f"{number:.0f}"
+    return ""
 
 
 def lasting(seconds: float) -> str:
